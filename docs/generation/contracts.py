@@ -77,6 +77,8 @@ PLAN_KEYS = {
     "collect": "What follows the candidates; null when none is to be published.",
     "collect.endedSnapshots": "Ended snapshots whose files may still be there: they are removed as "
     "far as `readerGrace` has passed, at most 100 snapshots a run.",
+    "dataFindings": "What is wrong with the snapshots that sources list, and with files of "
+    "published ones; each is a [DataFinding](report-json.md#datafinding).",
     "findings": "What validation, planning and preflight found.",
     "findings[].code": "Stable code; see [problems](problems.md).",
     "findings[].severity": "`ERROR` or `WARNING`.",

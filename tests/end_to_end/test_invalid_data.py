@@ -16,8 +16,11 @@ from support.declared.shop import (
     SECOND_DAY,
     CommandResult,
     Shop,
+    snaploom,
     write_rows,
 )
+
+from snaploom.engine import unmatched
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -243,6 +246,45 @@ def test_a_join_that_matches_nothing_is_warned_of_and_published(tmp_path: Path) 
     again = Shop(tmp_path / "quiet", list(shop.documents)).other(warnNoMatch=False)
     again.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/quiet/wide/")
     assert "found a match" not in again.run().err
+
+
+def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unmatched, "SECONDS_FOR_NEWEST", 600.0)
+    shop = Shop(tmp_path)
+    ids = ["10", "11", "12", None, "99"]
+    shop.day("orders", [{"order_id": n, "customer_id": one} for n, one in enumerate(ids)])
+    shop.day("customers", [{"customer_id": one} for one in ("10", "11 ", "12\t")])
+    key = {"fields": [{"fieldName": "customer_id", "dataType": "string"}]}
+    sides = [{"dataSources": ["orders", "customers"], "joinKey": [key]}]
+    shop.set("customer-id", "representations", sides)
+    result = shop.run("-o", "json")
+    advice = (
+        "`customers`: 3 rows have no match by DataRelationship/customer-id; 2 would match with "
+        "blanks cut, such as '11' for '11 ', '12' for '12\\t': normalize: [TRIM] in joinKey[0] of "
+        "orders and customers"
+    )
+    assert advice in " ".join(result.err.split())
+    report = result.document
+    (snapshot,) = report["snapshots"]
+    assert snapshot["warnings"] == report["newest"]["warnings"] == [advice]
+    (found,) = snapshot["unmatched"]
+    assert (found["rows"], found["nearMisses"][0]["rows"], found["notCounted"]) == (3, 2, "")
+    assert found["nearMisses"][0]["keys"][1] == {"left": "12", "right": "12\t"}
+    assert snaploom("page", shop.published, "--to", tmp_path / "site").code == 0
+    page = (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert "normalize: [TRIM] in joinKey[0] of orders and customers" in page
+
+    key["normalize"] = ["TRIM"]
+    assert "orders.customer_id (TRIM), customers.customer_id (TRIM)" in shop.plan().out
+    again = shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/again/").run(
+        "-o", "json"
+    )
+    report = again.document
+    (join,) = report["snapshots"][0]["joins"]
+    assert (join["in"], join["out"], join["matched"], join["nullKeys"]) == (5, 5, 3, 1)
+    assert report["snapshots"][0]["warnings"] == []
 
 
 SCHEMA = [

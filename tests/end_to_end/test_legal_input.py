@@ -160,7 +160,36 @@ def test_an_empty_snapshot_is_published_with_no_rows(tmp_path: Path) -> None:
     shop.day("customers", CUSTOMERS)
     (snapshot,) = done(shop.run("-o", "json")).document["snapshots"]
     assert (snapshot["rows"], snapshot["joins"][0]["matched"]) == (0, 0)
+    assert snapshot["warnings"] == ["it has no rows: DataSource/orders has none of its time"]
     assert shop.published_times() == [FIRST]
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_a_csv_that_gains_moves_and_loses_columns_is_published_by_name(
+    tmp_path: Path, is_declared: bool
+) -> None:
+    shop = Shop(tmp_path).with_data()
+    kinds = {"order_id": "long", "customer_id": "long", "note": "string"}
+    fields = [{"name": name, "dataType": kind} for name, kind in kinds.items()]
+    options = {"header": "true", "inferSchema": "true"}
+    shop.set("orders", "hdfsLike.format", "csv").set("orders", "hdfsLike.formatOptions", options)
+    if is_declared:
+        shop.set("orders", "hdfsLike.schemaFields", fields)
+    (tmp_path / "orders" / f"{FIRST_DAY}.parquet").write_text("order_id,customer_id\n1,10\n")
+    second = "note,customer_id,order_id\nlate,11,2\n"
+    (tmp_path / "orders" / f"{SECOND_DAY}.parquet").write_text(second)
+    (tmp_path / "orders" / "2024-05-03.parquet").write_text("order_id,customer_id\n3,10\n")
+    for day in (SECOND_DAY, "2024-05-03"):
+        shop.day("customers", CUSTOMERS, day)
+
+    result = done(shop.run("-o", "json"))
+
+    found = [(row["data"]["order_id"], row["data"].get("note")) for row in rows(shop)]
+    assert found == [(1, None), (2, "late"), (3, None)]
+    warnings = [w for one in result.document["snapshots"] for w in one["warnings"] if "note" in w]
+    (warning,) = warnings
+    expected = "have no column `note`" if is_declared else "are gone, and NULL from here on"
+    assert expected in warning
 
 
 def test_a_snapshot_in_the_future_is_no_candidate(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,8 +17,10 @@ from support.declared.shop import snaploom
 from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import logistik, shop
 from support.discovery.messy import haendler
+from support.discovery.stars import write_tables
 
 import snaploom as sl
+from snaploom.models.common import format_instant
 from snaploom.policy.fileformats import AVRO_CLASS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -44,6 +48,8 @@ LOGISTIK = """
     LEFT JOIN read_csv('{0}/2026/01/01/touren.csv', delim=';') t USING (tour_id)
     LEFT JOIN read_csv('{0}/stammdaten/fahrzeuge.csv', delim=';') f USING (kennzeichen)
 """
+ODD = "My Döc%20s #1 (100%) {a} {{b}} [c]*? \"d\" 'e' \\f\n$g; h,i=j 日本"
+"""A name with all that paths, globs, prefixes, SQL and YAML take for their own."""
 CASES = {
     "dated names, two addresses, a category": (
         shop, "order-items-wide", SHOP,
@@ -101,6 +107,42 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
     assert found == {n: f"name {n % 7}" for n in range(4, 28)}
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["sales_%m-%d-%Y.csv", "%d.%m.%Y/sales.csv", "sales/day=%-m-%-d-%Y/a.csv",
+     "%Y/%B/%-d/sales.csv", "%m/%d/%Y/sales.csv", "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv",
+     "{x}*[y]? {{z/sales_%y%m%d.csv"],
+)  # fmt: skip
+def test_days_of_other_orders_are_published_with_all_rows(
+    tmp_path: Path, spark: SparkSession, form: str
+) -> None:
+    days = [date(2024, 5, day) for day in (9, 10, 11, 13, 14, 16)]
+    for day in days:
+        file = tmp_path / ODD / "data" / day.strftime(form)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("sale_id,shop\n" + "".join(f"{day.day}{n},s{n}\n" for n in range(4)))
+    project = started(tmp_path / ODD, spark, "sales-wide")
+    assert os.listdir(tmp_path) == [ODD]
+    times = [format_instant(snapshot.time) for snapshot in project.snapshots("sales-wide")]
+    assert times == [f"{day}T00:00:00Z" for day in days]
+    for day in days:
+        rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
+        assert {row[0] for row in rows.collect()} == {day.day * 10 + n for n in range(4)}
+
+
+def test_days_of_a_column_in_another_order_are_published(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    (tmp_path / "data").mkdir()
+    days = [date(2024, 5, day) for day in (9, 11, 13)]
+    rows = "".join(f"{n},{days[n % 3]:%m/%d/%Y},{n / 4}\n" for n in range(60))
+    (tmp_path / "data" / "sales.csv").write_text("sale_id,sale_date,amount\n" + rows)
+    project = started(tmp_path, spark, "sales-wide")
+    for place, day in enumerate(days):
+        rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
+        assert {row[0] for row in rows.collect()} == set(range(place, 60, 3))
+
+
 def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: SparkSession) -> None:
     (tmp_path / "data").mkdir()
     days = [date(2026, 2, 1), date(2026, 2, 2), date(2026, 2, 3)]
@@ -115,6 +157,51 @@ def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: Spark
         frame = project.read("sales-wide", at=day.isoformat(), spark=spark)
         rows = frame.selectExpr("data.product_id", "products.data.price").collect()
         assert {row[0]: row[1] for row in rows} == {n: n * 10 + day.day for n in range(1, 9)}
+
+
+STAR = """
+    SELECT s.ss_ticket, h.hd_label, c.cd_label, b.ca_label, t.ca_label, m.name, r.label
+    FROM read_csv('{0}/store_sales.csv') s
+    LEFT JOIN read_csv('{0}/household_demographics.csv') h ON s.ss_hdemo_sk = h.hd_demo_sk
+    LEFT JOIN read_csv('{0}/customer_demographics.csv') c ON s.ss_cdemo_sk = c.cd_demo_sk
+    LEFT JOIN read_csv('{0}/customer_address.csv') b ON s.ss_bill_addr_sk = b.ca_address_sk
+    LEFT JOIN read_csv('{0}/customer_address.csv') t ON s.ss_ship_addr_sk = t.ca_address_sk
+    LEFT JOIN read_csv('{0}/employee.csv') e ON s.ss_employee_id = e.employee_id
+    LEFT JOIN read_csv('{0}/employee.csv') m ON e.manager_id = m.employee_id
+    LEFT JOIN read_csv('{0}/reason.csv') r ON s.ss_reason_id = r.reason_id
+"""
+
+
+def test_a_star_that_counts_from_one_is_joined_and_one_mark_less_joins_the_rest(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    data = write_tables(
+        tmp_path / "data",
+        store_sales="ss_ticket,ss_hdemo_sk%60,ss_cdemo_sk%55,ss_bill_addr_sk%40,ss_ship_addr_sk%37,"
+        "ss_employee_id%30,ss_reason_id%20,ss_paid%9 400",
+        customer_demographics="cd_demo_sk,cd_label%91 300",
+        household_demographics="hd_demo_sk,hd_label%13 60",
+        customer_address="ca_address_sk,ca_label%17 40",
+        employee="employee_id,manager_id%7,name%29 30",
+        reason="reason_id,label%6,code%5 9",  # half of the reasons are in no register
+    )
+    project = started(tmp_path, spark, "store-sales-wide")
+    marked = tmp_path / "model" / "relationships.yaml"
+    text = marked.read_text()
+    assert text.count("    # - {dataSources") == 1
+    assert "reason" not in project.read("store-sales-wide", spark=spark).columns
+    shutil.rmtree(tmp_path / "model" / "wide")
+    marked.write_text(text.replace("    # - {dataSources", "    - {dataSources"))
+    project = sl.load(tmp_path / "model")
+    project.run("store-sales-wide", spark=spark, progress=False)
+    found = project.read("store-sales-wide", spark=spark).selectExpr(
+        "data.ss_ticket", "household_demographics.data.hd_label",
+        "customer_demographics.data.cd_label", "bill_addr.data.ca_label",
+        "ship_addr.data.ca_label", "employee.manager_employee.data.name", "reason.data.label",
+    )  # fmt: skip
+    with duckdb.connect() as connection:
+        wanted = connection.execute(STAR.format(data)).fetchall()
+    assert sorted(tuple(row) for row in found.collect()) == sorted(wanted)
 
 
 def test_iso_weeks_of_names_are_published_by_their_monday(

@@ -162,11 +162,13 @@ def test_known_texts_have_their_error_and_unknown_ones_stay_failures(text, expec
 
 
 MESSAGES = (
+    "ModuleNotFoundError: No module named 'snaploom'",
     "No space left on device",
     "PSQLException: gone",
     "No FileSystem for scheme",
     "Status Code: 403",
     "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] x",
+    "Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false))",
     "Cannot convert Avro field 'a' to SQL field 'a' (avroType = \"int\")",
     "ORC does not support type conversion from file type int (1) to reader type string (2)",
     "ClassCastException: optional int32 a is not a group",

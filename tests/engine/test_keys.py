@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
-from snaploom.engine import expectations
-from snaploom.engine.expectations import unmatched_warnings
+from snaploom.engine import unmatched
 from snaploom.engine.keys import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving
+from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.errors import SourceSchemaInvalid
 
 pytestmark = pytest.mark.spark
@@ -231,7 +231,7 @@ def warnings_of(
     weave = loom.weave(frames)
     woven = weave_into(folder, weave, spark)
     rows = [row.r is not None for row in woven.rows("data.k")]
-    assert list(unmatched_warnings(weave, woven.counts.joins, frozenset("r"))) == []
+    assert list(unmatched_warnings(weave, woven.counts.joins, (), frozenset("r"))) == []
     return rows, list(unmatched_warnings(weave, woven.counts.joins))
 
 
@@ -242,7 +242,7 @@ def warnings_of(
          ["'1' and", "has '1.0'", "castDataType: {double: {}}", "none of 2 rows"]),
         (("(1.00BD)", "decimal 3 2"), ("(1.0BD)", "decimal 2 1"), {},
          ["'1.00'", "'1.0'", "{decimal: {precision: 3, scale: 2}}"]),
-        (("('a  ')", "string"), ("('a')", "string"), {}, ["'a  '", "trim(...)"]),
+        (("('a  ')", "string"), ("('a')", "string"), {}, ["'a  '", "normalize: [TRIM]"]),
         (("('a')", "string"), ("('A')", "string"), {}, ["'a'", "'A'", "in one way"]),
         (("('x1')", "string"), ("(1)", "integer"), {"castDataType": {"integer": {}}},
          ["'x1' (compared as NULL)", "cannot be cast"]),
@@ -291,6 +291,6 @@ def test_floating_point_keys_of_one_type_are_compared_by_value(
 def test_of_many_joins_without_a_match_the_others_are_named_without_a_look(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expectations, "SAMPLED_JOINS", 0)
+    monkeypatch.setattr(unmatched, "SAMPLED_JOINS", 0)
     _, warnings = warnings_of(spark, tmp_path, ("(1)", "integer"), ("(2)", "integer"))
     assert warnings == ["no row found a match in `r` either; their keys were not looked at"]

@@ -66,6 +66,23 @@ def test_a_killed_jvm_is_reported_and_no_fault_of_files(
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
-    assert (done.returncode, "Spark was shut down" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "Spark's JVM was killed" in done.stderr) == (1, True), done.stderr
     assert "cannot be read" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_whose_heap_is_full_names_the_join_and_the_setting(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    shop.day("customers", [{"customer_id": 1, "text": "x" * 4_000_000}] * 300)
+    shop.other(transformations={"groupBy": {"fieldNames": ["customer_id"]}})
+    shop.set("wide", "run", {"spark": {"driver": {"memory": "512m"}}})
+    command = [Path(sys.executable).with_name("snaploom"), "run", "wide", "-f", shop.write()]
+    command += ["--now", "2024-06-01T00:00:00Z"]
+
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+
+    shown = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "OutputDataset/wide: snapshot 2024-05-01T00:00:00Z" in shown
+    assert "`customers` (DataSource/customers, one array a key)" in shown
+    assert "raise run.spark.driver.memory" in shown

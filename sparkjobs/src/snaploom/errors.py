@@ -129,7 +129,11 @@ class SnaploomError(Exception):
             lines.append(f"  found:    {self.found}")
         if self.expected is not None:
             lines.append(f"  expected: {self.expected}")
-        return "\n".join([*lines, f"  fix:      {self.hint}"])
+        return "\n".join(lines) + f"{FIX}{self.hint}"
+
+
+FIX = "\n  fix:      "
+"""The mark of the fix, which ends the text of an error."""
 
 
 def _shown(text: str) -> str:
@@ -138,6 +142,10 @@ def _shown(text: str) -> str:
 
 class ArgumentInvalid(SnaploomError):
     """An argument of a function of the library cannot be read, or contradicts another one."""
+
+
+class MemoryUsedUp(SnaploomError):
+    """Spark found no memory for the rows that it reads or joins."""
 
 
 class SourceError(SnaploomError, reason="SourceFailed"):

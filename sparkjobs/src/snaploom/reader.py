@@ -10,6 +10,7 @@ absent NULL), which Spark's own `mergeSchema` refuses to do.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Sequence
 from functools import reduce
@@ -35,6 +36,9 @@ FOLDERS_KNOWN = 4
 """Folders whose manifest is kept between two reads, those that were read last: 10,000 snapshots
 take 60 ms of a processor to open and some ten megabytes to keep."""
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""The beginning of a URI; a path is taken from the working directory."""
+
 _known: dict[str, Folder] = {}
 """By URI of the folder, the one that was read last at the end."""
 _known_lock = threading.Lock()
@@ -57,7 +61,7 @@ def read(
 
     Args:
         spark: any session of Spark, one of Spark Connect as well: its server must reach the files.
-        folder: URI or absolute path of the output's folder.
+        folder: URI or path of the output's folder.
         at: only the newest snapshot at this time or before it.
         between: only snapshots from one time to another, both inclusive.
         manifest: sequence number to read as of; omitted, the newest. Files of snapshots that were
@@ -90,7 +94,7 @@ def schema(
     """The schema that `read` gives for the same arguments, without a session of Spark.
 
     Args:
-        folder: URI or absolute path of the output's folder.
+        folder: URI or path of the output's folder.
         at: of the newest snapshot at this time or before it.
         between: merged over the snapshots from one time to another, both inclusive.
         manifest: sequence number to look at; omitted, the newest.
@@ -118,7 +122,7 @@ def absences(
     """Return why fields are NULL in whole snapshots: left out, or not declared then.
 
     Args:
-        folder: URI or absolute path of the output's folder.
+        folder: URI or path of the output's folder.
         at: only of the newest snapshot at this time or before it.
         between: only of snapshots from one time to another, both inclusive.
         manifest: sequence number to look at; omitted, the newest.
@@ -136,6 +140,7 @@ def absences(
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
     remember_environment(os.environ)
     refuse_number(manifest)
+    folder = folder if _SCHEME.match(folder) else os.path.abspath(folder)
     opened = open_folder(open_store(folder, create=False, others=_by_hadoop))
     with _known_lock:
         known = _known.pop(opened.store.uri, None)

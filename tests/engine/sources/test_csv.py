@@ -117,15 +117,6 @@ def test_wide_characters_on_plain_lines_are_read(spark, tmp_path, encoding, endi
     assert rows_of(spark, tmp_path / "*", formatOptions=options) == rows
 
 
-@pytest.mark.parametrize("text", ["id,name,\n1,Ada,\n", "id,id\n1,2\n"])
-def test_a_header_with_an_empty_or_repeated_name_is_an_error_with_a_fix(spark, tmp_path, text):
-    (tmp_path / "a.csv").write_text(text)
-    found = failure_of(spark, tmp_path / "*", **HEADER)
-    assert "declare schemaFields with it" in found.hint
-    assert found.found.startswith(text.split("\n")[0].replace(",", ", ").strip())
-    assert "snaploom: no value" not in str(found)
-
-
 def test_empty_files_without_declared_columns_are_an_error_with_a_fix(spark, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"")
     found = failure_of(spark, tmp_path / "*", **HEADER)

@@ -177,20 +177,6 @@ def test_a_record_that_does_not_fit_is_named_and_never_null(
     assert "PERMISSIVE" in str(error.hint)
 
 
-@pytest.mark.parametrize("header", ["name,id", "id", "id,name,more", "id,nome", "id;name"])
-@pytest.mark.parametrize("is_declared", [True, False])
-def test_a_csv_header_that_names_other_columns_is_refused(spark, tmp_path, header, is_declared):
-    (tmp_path / "a.csv").write_text("id,name\n" + "1,a\n" * 9)
-    (tmp_path / "b.csv").write_text(f"{header}\n2,b\n")
-    schema = {"schemaFields": SCHEMA} if is_declared else {}
-
-    error = read_failure(spark, "csv", tmp_path / "*", **HEADER, **schema)
-
-    assert isinstance(error, SourceSchemaInvalid)
-    assert "b.csv" in str(error.found)
-    assert "enforceSchema" in str(error.hint)
-
-
 def test_a_csv_header_in_other_case_is_read(spark, tmp_path):
     (tmp_path / "a.csv").write_text("id,name\n1,a\n")
     (tmp_path / "b.csv").write_text("\ufeffID,Name\n2,b\n", encoding="utf-8")

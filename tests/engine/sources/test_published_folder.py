@@ -21,7 +21,7 @@ SCHEMA = '{"type":"struct","fields":[]}'
 
 @pytest.fixture
 def folder(tmp_path):
-    store = open_store(str(tmp_path / "out put"), create=True)
+    store = open_store(str(tmp_path / "out\nput"), create=True)
     return prepare_folder(store, SETTINGS, IDENTITY, a_run())
 
 
@@ -37,7 +37,7 @@ def publish_rows(folder, number, *values):
 
 
 def source_over(spark, tmp_path):
-    root = tmp_path / "out put"
+    root = tmp_path / "out\nput"
     spec = files(
         "parquet",
         f"{root}/data/*/*.parquet",
@@ -49,7 +49,7 @@ def source_over(spark, tmp_path):
 
 def orphan(tmp_path, partition):
     path = (
-        tmp_path / "out put/data" / partition / "20200101T000000000Z-0123456789ab-0-00000.parquet"
+        tmp_path / "out\nput/data" / partition / "20200101T000000000Z-0123456789ab-0-00000.parquet"
     )
     path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.table({"v": [-1]}), path)
@@ -77,7 +77,7 @@ def test_one_committed_state_serves_a_whole_run(spark, tmp_path, folder):
 
 
 def test_a_folder_without_our_marker_is_read_as_it_is(spark, tmp_path):
-    (tmp_path / "out put/data").mkdir(parents=True)
+    (tmp_path / "out\nput/data").mkdir(parents=True)
     orphan(tmp_path, "day=3")
 
     assert len(source_over(spark, tmp_path).listing().times) == 1
@@ -85,7 +85,7 @@ def test_a_folder_without_our_marker_is_read_as_it_is(spark, tmp_path):
 
 def test_a_folder_of_a_newer_version_is_refused(spark, tmp_path, folder):
     publish_rows(folder, 1, 10)
-    marker = tmp_path / "out put/snaploom.json"
+    marker = tmp_path / "out\nput/snaploom.json"
     marker.unlink()
     marker.write_text(json.dumps({"format": 999}))
 

@@ -3,9 +3,14 @@
 import json
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SourceNotReadable
+from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.sources.readers import located
+from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
 
@@ -181,3 +186,64 @@ def test_a_multiline_json_file_is_checked_as_a_line_is(spark, tmp_path, text, me
 
     (tmp_path / "a.json").write_text('[{"a": 1},\n{"a": 2}]')
     assert rows_at(reader(spark, files("json", tmp_path / "*", **whole)), NOW) == [(1,), (2,)]
+
+
+SCORES = [
+    {"name": "id", "dataType": "integer"},
+    {"name": "score", "dataType": "double"},
+    {"name": "name", "dataType": "string"},
+]
+
+
+def located_failure(spark, data_format, path, **declared):
+    read = reader(spark, files(data_format, path, **declared)).read(NOW)
+    with pytest.raises((PySparkException, Py4JError)) as caught:
+        read.frame.collect()
+    return located(translate(caught.value), [read], spark, NO_ALLOWANCES)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("id,score,name\n1,2.5,a\n2,n/a,b\n3,n/a,c\n", 3),
+        ("name,new,score,id\na,,2.5,1\nb,,1,2\nb,,n/a,2\n", 4),
+        ('id,score,name\n1,2.5,"a\nb"\n2,n/a,"c\nd"\n', 4),
+    ],
+)
+def test_a_value_of_csv_that_is_no_number_is_named_with_column_and_line(
+    spark, tmp_path, content, line
+):
+    (tmp_path / "a b.csv").write_text(content)
+    options = {"header": "true"}
+    error = located_failure(
+        spark, "csv", tmp_path / "*", formatOptions=options, schemaFields=SCORES
+    )
+    assert error.message == "a value of score is no double"
+    assert error.found.startswith(f"n/a in line {line} of file:/")
+    assert error.found.endswith("a b.csv")
+    assert "n/a is no value in any column" in error.hint
+
+
+@pytest.mark.parametrize("value", ['"n/a"', "[1]", "{}"])
+def test_a_value_of_json_that_is_no_number_is_named_with_field_and_line(spark, tmp_path, value):
+    (tmp_path / "a.json").write_text(f'{{"id": 1, "score": 2}}\n{{"score": {value}, "id": 2}}\n')
+    error = located_failure(spark, "json", tmp_path / "*", schemaFields=SCORES)
+    assert error.message == "a value of score is no double"
+    assert "in line 2 of file:/" in error.found
+    assert "nullValue" not in error.hint
+
+
+def test_a_record_that_is_cut_short_is_named_by_its_line(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2,a\n2\n")
+    error = located_failure(spark, "csv", tmp_path / "*", schemaFields=SCORES)
+    assert error.message == "a record cannot be read"
+    assert error.found.startswith("2 in line 2 of ")
+
+
+def test_a_long_value_is_cut_and_a_secret_is_not_shown(spark, tmp_path):
+    secret = "postgresql://ada:hunter2@db/shop" + "x" * 200
+    (tmp_path / "a.csv").write_text(f"1,{secret},a\n")
+    error = located_failure(spark, "csv", tmp_path / "*", schemaFields=SCORES)
+    assert error.message == "a value of score is no double"
+    assert "hunter2" not in str(error)
+    assert "x" * 90 not in str(error)

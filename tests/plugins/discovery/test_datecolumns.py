@@ -98,6 +98,21 @@ def test_days_of_events_may_be_written_in_other_ways(
     assert (settings.time_format, settings.time_pattern) == (TimeFormat.PATTERN, pattern)
 
 
+@pytest.mark.parametrize("form", ["%m/%d/%Y", "%-m/%-d/%y", "%d.%m.%Y", "%b %d %Y"])
+@pytest.mark.parametrize("first", [1, 9])
+def test_all_values_of_a_column_decide_its_order(tmp_path: Path, form: str, first: int) -> None:
+    days = [date(2026, 3, first + n) for n in range(6)]
+    result = found(tmp_path, sales=sales(sale_date=lambda n: days[n % 6].strftime(form)))
+    (profile,) = result.profiles
+    shows = first == 9 or "%b" in form
+    if "%y" in form and not shows:
+        assert profile.times == ()
+        return
+    assert [time.date() for time in profile.times] == days
+    assert len(result.guesses) == (0 if shows else 1)
+    assert all("its days" in one.text or "gaps" in one.text for one in result.guesses)
+
+
 def test_times_of_events_are_divided_by_a_query(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 7, tzinfo=UTC)
     result = found(tmp_path, sales=sales(created_at=lambda n: start + timedelta(hours=n)))

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from snaploom.plugins.discovery.dates import Unit, date_of
-from snaploom.plugins.discovery.foundfiles import list_files
+from snaploom.files.stores import open_store
+from snaploom.plugins.discovery.dates import Unit, fitting, orders_of
+from snaploom.plugins.discovery.foundfiles import (
+    Ask,
+    FoundFile,
+    Place,
+    Question,
+    list_files,
+    nobody,
+)
 from snaploom.plugins.discovery.layout import Layout, glob_of, layouts_of, table_folders
 from snaploom.plugins.discovery.paths import Kind, parse_path
 
+MAY = [date(2024, 5, day) for day in range(1, 32)]
 UUIDS_LIKE_DATES = [
     UUID(text)
     for text in (
@@ -130,10 +139,18 @@ def test_a_uuid_in_a_name_is_no_date(unique: UUID) -> None:
         assert Kind.ANY in kinds
 
 
-def test_a_number_that_is_no_date_is_no_date() -> None:
-    assert date_of("20261345") is None
-    assert date_of("99999999") is None
-    assert date_of("123456") is None
+@pytest.mark.parametrize(
+    "text", ["20261345", "99999999", "123456", "240501", "12-31-24", "1.2.10", "2025-W53"]
+)
+def test_a_text_that_is_no_date_is_none_by_itself(text: str) -> None:
+    shown = [form for form in fitting(orders_of(text), [text]) if not form.has_short_year]
+    assert shown == []
+
+
+@given(names=st.lists(st.sampled_from("ab"), min_size=1, max_size=2), start=st.integers(1, 9))
+def test_numbers_of_versions_are_no_dates(names: list[str], start: int) -> None:
+    found = sources([f"{name}-1.2.{n}.csv" for name in set(names) for n in range(start, start + 9)])
+    assert not any(layout.is_dated for layout in found)
 
 
 def test_globs_match_the_files_of_their_own_source_only(tmp_path: Path) -> None:
@@ -172,9 +189,123 @@ def test_iso_weeks_begin_on_their_monday(tmp_path: Path, path: str) -> None:
     assert found.snapshots == (datetime(2026, 2, 2, tzinfo=UTC),)
 
 
-def test_weeks_that_a_year_does_not_have_are_no_dates() -> None:
-    assert date_of("2026-W53") is not None
-    assert date_of("2025-W53") is None
+def test_weeks_that_a_year_has_are_dates() -> None:
+    assert fitting(orders_of("2026-W53"), ["2026-W53"])
+
+
+# Orders of day and month, which all files of a series decide together.
+
+FORMS = [
+    "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%Y-%d-%m", "%-d-%-m-%Y", "%-m-%-d-%Y", "%Y-%-m-%-d",
+    "%d-%b-%Y", "%b-%d-%Y", "%-d-%B-%Y", "%Y-%b-%-d", "%d-%m-%y", "%m-%d-%y", "%y-%m-%d", "%Y-%j",
+    "%d-%m-%Y_%H%M%S", "%m-%d-%Y %H-%M-%S",
+]  # fmt: skip
+PLACES = ["sales_{}.csv", "{}/sales.csv", "sales/day={}/a.csv", "sales/x/{} north.csv.gz"]
+
+
+def sources(names: Iterable[str], ask: Ask = nobody) -> tuple[Layout, ...]:
+    place = Place("file:///data/", open_store("memory:", create=False))
+    found, left_out = layouts_of([FoundFile(place, name, 9) for name in names], ask)
+    assert left_out == ()
+    return found
+
+
+def written(days: Iterable[date], form: str, separator: str, place: str) -> list[str]:
+    separated = form.replace("-%", f"{separator}%")  # and not `%-d`, a day without zero
+    return [place.format(day.strftime(separated)) for day in days]
+
+
+@given(
+    start=st.dates(date(2001, 1, 1), date(2090, 1, 1)),
+    gaps=st.lists(st.sampled_from([1, 1, 1, 2, 3, 7, 28, 31]), min_size=1, max_size=50),
+    form=st.sampled_from(FORMS),
+    separator=st.sampled_from(["-", "_", ".", " "]),
+    place=st.sampled_from(PLACES),
+)
+def test_days_of_names_are_found_whatever_their_form(
+    start: date, gaps: list[int], form: str, separator: str, place: str
+) -> None:
+    days = [start + timedelta(days=sum(gaps[:n])) for n in range(len(gaps) + 1)]
+    shows_order = any(day.day > 12 for day in days)
+    assume(shows_order or not form.startswith("%Y-%d"))
+    (found,) = sources(written(days, form, separator, place))
+    assert len(found.files) == len(days)
+    if found.guess is None or (shows_order and "%y" not in form):
+        assert [time.date() for time in found.snapshots] == days
+        assert found.guess is None
+    else:
+        options = f"{found.guess.chosen} {found.guess.others}"
+        assert not shows_order or "%y" in form
+        assert f"{days[0]} to {days[-1]}" in options
+
+
+@pytest.mark.parametrize(
+    "form", ["%m%d%Y", "%d%m%Y", "%Y%d%m", "%Y%m%d", "%y%m%d", "%d%m%y", "%b%d%Y", "%d%b%Y",
+             "%-d%b%Y", "%Y%j", "%Y-%m%d", "%Y_%d%m"],
+)  # fmt: skip
+def test_days_without_separators_are_found(form: str) -> None:
+    (found,) = sources(f"sales_{day.strftime(form)}.csv" for day in MAY)
+    assert [time.date() for time in found.snapshots] == MAY
+    assert found.guess is None
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y/%b/%d/sales.csv", "%Y/%B/%-d/sales.csv", "%m-%Y/sales_%d.csv",
+             "year=%Y/month=%b/day=%d/a.csv", "x/%Y/%d/%m/a.csv", "%m/%d/%Y/a.csv",
+             "%d/%m/%Y/07/a.csv", "%-d/%b/%Y/a.csv", "d=%-d/m=%-m/y=%Y/a.csv"],
+)  # fmt: skip
+def test_days_of_several_folders_are_found(form: str) -> None:
+    (found,) = sources(day.strftime(form) for day in MAY)
+    assert [time.date() for time in found.snapshots] == MAY
+    assert found.guess is None
+
+
+def test_months_with_german_names_are_found() -> None:
+    names = ["Jan", "Februar", "März", "Ma\u0308rz", "Mai", "Okt", "Dezember"]
+    (found,) = sources(f"umsatz_1-{name}-20{24 + n}.csv" for n, name in enumerate(names))
+    assert [time.month for time in found.snapshots] == [1, 2, 3, 3, 5, 10, 12]
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers"),
+    [("sales_2024_{}.csv", range(1, 21)), ("2024/sales_{}.csv", [3, 7, 40]),
+     ("year=2024/sales-{:02}.csv", range(1, 6))],
+)  # fmt: skip
+def test_a_year_alone_is_no_date_beside_other_numbers(form: str, numbers: Sequence[int]) -> None:
+    (found,) = sources(form.format(n) for n in numbers)
+    assert found.snapshots == ()
+    assert found.guess is not None
+
+
+def test_one_odd_name_among_dates_ends_no_file() -> None:
+    days = written(MAY, "%m-%d-%Y", "-", "sales_{}.csv")
+    (found,) = sources([*days, "sales_02-30-2024.csv"])
+    assert len(found.files) == 32
+    assert found.guess is not None
+    assert found.guess.evidence.startswith("02-30-2024 is no MM-dd-yyyy, as 31 others are")
+
+
+def test_an_order_that_one_series_proves_is_that_of_others() -> None:
+    proving, other = written(MAY, "%m-%d-%Y", "-", "a_{}.csv"), ["b_03-04-2024.csv"]
+    found = sources([*proving, *other])[1]
+    assert [time.isoformat()[:10] for time in found.snapshots] == ["2024-03-04"]
+    assert found.guess is not None
+    assert found.guess.evidence == "as in a_05-01-2024.csv"
+
+
+def test_a_person_is_asked_once_for_an_order_that_nothing_proves() -> None:
+    asked: list[Question] = []
+
+    def ask(questions: Sequence[Question]) -> Sequence[int]:
+        asked.extend(questions)
+        return [1]
+
+    found = sources(["a_03-04-2024.csv", "b_05-06-2024.csv"], ask)
+    assert [one.options for one in asked] == [
+        ("dd-MM-yyyy, 2024-04-03 to 2024-04-03", "MM-dd-yyyy, 2024-03-04 to 2024-03-04")
+    ]
+    assert [time.month for layout in found for time in layout.snapshots] == [3, 5]
+    assert all(layout.guess is None for layout in found)
 
 
 def test_tables_and_own_outputs_are_no_folders_of_files(tmp_path: Path) -> None:

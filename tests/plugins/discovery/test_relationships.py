@@ -46,7 +46,7 @@ def test_numbers_from_one_on_are_no_evidence(tmp_path: Path) -> None:
     assert discover([str(tmp_path)], "file:///model/").relationships.declared == ()
 
 
-def test_keys_of_files_without_one_schema_are_text_as_spark_reads_them(tmp_path: Path) -> None:
+def test_columns_of_files_with_other_headers_have_types_by_name(tmp_path: Path) -> None:
     (tmp_path / "customers.csv").write_text("id,name\n" + "".join(f"{n},n{n}\n" for n in range(20)))
     visits = "".join(f"{n},{n % 20}\n" for n in range(50))
     (tmp_path / "visits_20260101.csv").write_text("visit_id,customer_id\n" + visits)
@@ -54,9 +54,9 @@ def test_keys_of_files_without_one_schema_are_text_as_spark_reads_them(tmp_path:
     result = discover([str(tmp_path)], "file:///model/")
     assert [(r.child, r.parent) for r in result.relationships.declared] == [("visits", "customers")]
     visits_text = result.files["sources.yaml"].partition("name: visits")[2]
-    assert "schemaFields" not in visits_text
-    key = "{fieldName: customer_id, dataType: {string: {}}}"
-    assert key in result.files["relationships.yaml"]
+    assert "schemaFields" in visits_text
+    assert "name: room" in visits_text
+    assert "{string: {}}" not in result.files["relationships.yaml"]
 
 
 @pytest.mark.parametrize("column", ["author_id", "created_by", "assignee_id", "ReviewerId"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +30,7 @@ def refused(result: CommandResult, code: int, *texts: str) -> None:
         ("nowhere", 1, "there are no files here"),
         ("empty", 1, "there are no files here"),
         ("junk", 1, "README.md: text for people"),
-        ("junk/*.csv", 2, "letters that mean something else in a glob"),
+        ("junk/*.csv", 1, "name the folder above"),
         ("jdbc:oracle:thin:@//db/shop", 2, "databases of this kind are not looked into"),
         ("hdfs://cluster/data", 2, "hdfs: is not looked into"),
         ("s3://AKIA:very-secret-1@bucket/x", 2, "a password in a URL"),
@@ -55,7 +54,7 @@ def test_a_full_folder_and_lone_options_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,name\n1,x\n")
     refused(snaploom("init", tmp_path, "--from", tmp_path), 2, "this folder is not empty")
     refused(snaploom("init", tmp_path / "m", "--root", "a"), 2, "add --from")
-    refused(snaploom("init", tmp_path / "m", "--interactive"), 2, "add --from")
+    refused(snaploom("init", tmp_path / "m", "--only", "a"), 2, "add --from")
 
 
 def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -77,25 +76,6 @@ def test_evidence_and_what_was_left_out_are_written_and_printed(tmp_path: Path) 
     for name in ("README.md", "archive.zip", "empty.csv", "notes.txt"):
         assert f"/{name}: " in result.out
         assert f"/{name}: " in (tmp_path / "model" / "sources.yaml").read_text()
-
-
-@pytest.mark.parametrize(("answer", "is_declared"), [("y\n", True), ("\n", False), ("", False)])
-def test_weak_evidence_is_asked_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_declared: bool
-) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    # Half of the orders have a customer that the register does not know.
-    (data / "customers.csv").write_text("id,name\n" + "".join(f"{i},n\n" for i in range(1, 51)))
-    orders = "".join(f"{i},{i % 100 + 1}\n" for i in range(1, 300))
-    (data / "orders.csv").write_text("id,customer_id\n" + orders)
-    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    result = snaploom("init", tmp_path / "model", "--from", data, "--interactive")
-    assert "50.0 % of 100 values of orders.customer_id are in customers.id" in result.err
-    text = (tmp_path / "model" / "relationships.yaml").read_text()
-    assert ("\nkind: DataRelationship" in text) is is_declared
-    assert ("\n# kind: DataRelationship" in text) is not is_declared
-    assert snaploom("validate", "-f", tmp_path / "model").code == 0
 
 
 def test_hostile_names_are_text_in_what_is_written(tmp_path: Path) -> None:

@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.common import EpochNanos, TimeOffset
-from snaploom.plan.intervals import CronIntervals, Intervals, IntervalSettings
+from snaploom.plan.intervals import (
+    MOST_COUNTED,
+    CronIntervals,
+    Intervals,
+    IntervalSettings,
+    gaps_of,
+)
 from snaploom.plan.times import CalendarLength, CronTicks
-from snaploom.plugins.site.timeline import MOST_COUNTED, gaps_of
 
 HOUR = 3_600 * 10**9
 START = EpochNanos(1_704_067_200 * 10**9)

@@ -163,7 +163,7 @@ def test_pointer_shows_values_over_time(page: Page) -> None:
 
 
 def test_lineage_is_filtered(page: Page) -> None:
-    page.click("#lineage-filter")
+    page.click("#lineage-table-filter")
     page.type("regions")
     shown = page.value(
         "[...document.querySelectorAll('#lineage-table tbody tr')]"

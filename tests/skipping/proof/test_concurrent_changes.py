@@ -21,6 +21,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from support.declared.sources import NOW, files, reader
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.faketarget import FakeFile, FakeTarget
 from support.skipping.indexstores import DEADLINE, SPAWN, refresh_and_die
@@ -360,6 +361,23 @@ def test_csv_read_with_another_separator_reads_every_file(case: ProofCase) -> No
     assert case.of_format("csv", sep=";").kept("_c0 = '1'") == 1
     assert case.of_format("csv", sep=",").kept("_c0 = '1;5'") == 2
     assert case.of_format("csv", sep=",").kept("_c0 = '2'") == 2
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+@pytest.mark.parametrize("value", ["1", "5", "9"])
+def test_csv_that_is_matched_by_name_is_not_answered_by_an_index_by_place(
+    case: ProofCase, column: str, value: str
+) -> None:
+    case.path.mkdir(exist_ok=True)
+    (case.path / "f0.csv").write_text("a,b\n1,9\n")
+    (case.path / "f1.csv").write_text("b,a\n1,5\n")
+    by_place = case.of_format("csv", header="true")
+    by_place.min_max(column)
+    declared = files("csv", case.path / "*.csv", formatOptions={"header": "true"})
+    source = reader(case.spark, declared)
+    where = f"{column} = '{value}'"
+    assert by_place.kept(where) <= 2
+    assert by_place.kept(where, lambda: source.read(NOW).frame) == 2
 
 
 def test_column_added_to_the_table_later(case: ProofCase) -> None:

@@ -63,3 +63,32 @@ def test_end_of_spark_names_a_kill_during_the_run_only(
     assert stopped is not None
     assert cause in stopped.message
     assert (stopped.found == "a limit of 1024 MiB") == (kills == 2)
+
+
+class EndedProcess:
+    """A JVM that has ended by itself, or by a signal."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    def wait(self, _patience: float) -> int:
+        """The exit code."""
+        return self._code
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"), [(52, "heap was full"), (-9, "was killed"), (143, "was shut down")]
+)
+def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(
+    tmp_path: Path, code: int, cause: str
+) -> None:
+    session, group = GoneSession(), JobGroup(container(tmp_path, "v2", kills=0))
+    group.enter(session, "run", "a run")  # type: ignore[arg-type]
+    group.describe("OutputDataset/wide: snapshot 1 with `customers`")
+    group._process = EndedProcess(code)  # type: ignore[assignment]
+    session.is_gone = True
+    stopped = group.stopped()
+    assert stopped is not None
+    assert cause in stopped.message
+    assert ("`customers`" in str(stopped.found)) == (code != 143)
+    assert "run.spark.driver.memory" in stopped.hint

@@ -10,7 +10,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 from snaploom.run.session.jvm import SparkNotStarted
 from snaploom.run.session.providers import open_early
-from snaploom.run.session.spark import configured, in_utc
+from snaploom.run.session.spark import SparkStopped, configured, in_utc, sibling_session
 from snaploom.sources.databases.connection import zone_in
 
 
@@ -62,3 +62,19 @@ def test_what_opening_a_session_raises_reaches_its_user() -> None:
     opened = open_early(open_session, "snaploom", RunSettings(), NO_ALLOWANCES)
     with pytest.raises(SparkNotStarted, match="no Java"):
         opened()
+
+
+class StoppedSession:
+    """A session after `stop()`."""
+
+    @property
+    def sparkContext(self) -> object:  # noqa: N802 -- as PySpark spells it
+        """Its context, without a JVM."""
+        return type("Context", (), {"_jsc": None})
+
+
+def test_a_session_that_was_stopped_is_named_and_no_java_is_looked_for() -> None:
+    with pytest.raises(SparkStopped, match="was stopped") as caught:
+        sibling_session(cast(SparkSession, StoppedSession()), RunSettings())
+    assert "getOrCreate" in caught.value.hint
+    assert "java" not in str(caught.value)

@@ -231,6 +231,19 @@ def test_a_day_is_read_as_it_was_written(day: date, pattern: str) -> None:
     assert parse_pattern(pattern).granularity is Granularity.DAY
 
 
+@given(
+    st.dates(date(2000, 1, 1), date(2099, 12, 31)),
+    st.sampled_from([
+        ("M/d/yyyy", "%-m/%-d/%Y"), ("yyyy-M-d", "%Y-%m-%d"), ("MM-dd-yy", "%m-%d-%y"),
+        ("dMMMyyyy", "%-d%b%Y"), ("MMM d, yyyy", "%B %d, %Y"), ("yyMMdd", "%y%m%d"),
+    ]),
+)  # fmt: skip
+def test_days_of_other_orders_are_read_as_written(day: date, form: tuple[str, str]) -> None:
+    parsed = parse_pattern(form[0])
+    assert parsed.start(day.strftime(form[1])).format_iso() == f"{day.isoformat()}T00:00:00"
+    assert parsed.has_one_width is (form[0] in ("MM-dd-yy", "yyMMdd"))
+
+
 @given(DAYS)
 def test_weeks_and_days_of_the_year_are_those_of_the_calendar(day: date) -> None:
     week = day.isocalendar()
@@ -253,8 +266,9 @@ def test_the_smallest_unit_is_the_granularity(pattern: str, granularity: str) ->
 
 @pytest.mark.parametrize(
     "pattern",
-    ["MM", "yyyydd", "YYYYMM", "yyyy-MM-DD", "yyyyMMHH", "yy", "yyyy'x", "yyyyMMddmm", "yyyyyyyy",
-     "yyyyMMdd HH yyyy", "-", "yyyy''' MM"],
+    ["MM", "yyyydd", "YYYYMM", "yyyy-MM-DD", "yyyyMMHH", "yyyyMd", "yyyy'x", "yyyyMMddmm",
+     "yyyyyyyy", "yyyyMMdd HH yyyy", "-", "yyyy''' MM", "yy yyyy MM", "yyyy-d'1'M",
+     "yyyy MMMM", "yyyy-MMM-MM"],
 )  # fmt: skip
 def test_what_is_no_pattern_is_refused_by_the_model(pattern: str) -> None:
     with pytest.raises(PatternInvalid):

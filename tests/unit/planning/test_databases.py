@@ -1,5 +1,6 @@
 """Addresses of databases: what is declared stays in its place, whatever characters it has."""
 
+import re
 import time
 from itertools import pairwise
 from typing import Any
@@ -16,8 +17,10 @@ from snaploom.policy.sqltext import SqlFault, SqlForm, SqlText, judge
 from snaploom.sources.databases.declared import TableNameInvalid, table_parts
 from snaploom.sources.databases.drivers import (
     DATABASES,
+    DRIVER_JAR_BY_NAME,
     HOST,
     connection_url,
+    driver_hint,
     first_statement,
     properties_of,
 )
@@ -432,3 +435,11 @@ def test_no_way_of_writing_a_name_hides_it(name: str, before: str) -> None:
     written = "".join(f"%{ord(letter):02x}" for letter in name)
     assert names_a_login(f"jdbc:mysql://db/shop{before}{name}=x")
     assert names_a_login(f"jdbc:mysql://db/shop{before}{written}=x")
+
+
+@pytest.mark.parametrize("database", DATABASES.values(), ids=[each.value for each in DATABASES])
+def test_a_missing_driver_names_the_command_that_installs_it(database):
+    command = re.search("`snaploom drivers install (.+?)`", driver_hint(database.driver_class))
+    assert command is not None
+    assert command[1] in DRIVER_JAR_BY_NAME or command[1].endswith("VERSION --unlisted")
+    assert "driverClass" in driver_hint("org.example.Driver")

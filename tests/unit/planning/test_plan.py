@@ -223,7 +223,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     found = json.loads(json.dumps(plan_json(plan)))
     assert list(found) == [
         "output", "hash", "root", "joins", "unreachable", "ties", "candidates", "deletes",
-        "unforeseen", "collect", "findings",
+        "unforeseen", "collect", "dataFindings", "findings",
     ]  # fmt: skip
     assert (found["output"], found["root"], len(found["hash"])) == ("out", "customer", 64)
     assert found["joins"][-1] == {

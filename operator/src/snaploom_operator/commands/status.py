@@ -305,6 +305,8 @@ def _add_snapshots(tree: Tree, view: NamespaceView, status: OutputDatasetStatus)
                 shown.add(Text(f"warning: {warning}", style="yellow"))
     if status.snapshot_count > len(newest):
         branch.add(Text(f"and {status.snapshot_count - len(newest)} older"))
+    for finding in status.data_findings:
+        branch.add(Text(f"data: {finding}", style="yellow"))
 
 
 def _add_index(tree: Tree, view: NamespaceView, index: SkippingIndex) -> None:

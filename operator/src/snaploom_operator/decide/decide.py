@@ -16,7 +16,7 @@ from snaploom.models.fieldtransformer import (
     MetadataApplicatorStatus,
 )
 from snaploom.models.outputdataset import OutputDatasetStatus, PlannedJoin, PlanStatus
-from snaploom.models.report import LatestSnapshot, ManifestPointer, Report, RunPhase
+from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction, RunSettings
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
 from snaploom.plan.times import OutOfCalendar, plus
@@ -225,6 +225,8 @@ _WARNINGS_BYTES = 1_000
 _SNAPSHOTS_BYTES = 3_200
 _MESSAGE_BYTES = 100
 _TEXT_BYTES = 300
+_DATA_FINDINGS_BYTES = 3_000
+_MOST_DATA_FINDINGS = 20
 _MOST = 50
 """Entries of a list in a status (rule R13)."""
 
@@ -239,7 +241,8 @@ def with_published(
     """
     if report.removed is not None and report.phase is RunPhase.SUCCEEDED:
         gone = ("latest_snapshot", "snapshot_count", "manifest")
-        return status.model_copy(update={**dict.fromkeys(gone), "snapshots": ()})
+        none = {"snapshots": (), "data_findings": ()}
+        return status.model_copy(update={**dict.fromkeys(gone), **none})
     pointer, kept = report.manifest, status.manifest
     if pointer is None:
         return status
@@ -255,8 +258,20 @@ def with_published(
             else status.snapshots,
             "snapshot_count": report.snapshot_count if known else status.snapshot_count,
             "manifest": _pointer(pointer) if is_over else kept,
+            "data_findings": _data_findings(status, report) if is_over else status.data_findings,
         }
     )
+
+
+def _data_findings(status: OutputDatasetStatus, report: Report) -> tuple[DataFinding, ...]:
+    """Those of a run; what snapshots showed stays until a run publishes again."""
+    known = () if report.snapshots else status.data_findings
+    found = (*(one for one in known if not one.is_of_listing), *report.data_findings)
+    bounded = (
+        one.without_values.model_copy(update={"fix": fit_text(one.fix, _TEXT_BYTES)})
+        for one in found[:_MOST_DATA_FINDINGS]
+    )
+    return fit_items(bounded, _DATA_FINDINGS_BYTES)
 
 
 def _bounded(newest: LatestSnapshot) -> LatestSnapshot:

@@ -283,13 +283,15 @@ class Store:
         """
         outputs: dict[str, OutputDataset] = {}
         sources: dict[str, DataSource] = {}
-        waiting = [output]
-        while waiting:
-            read = self._sources_of(waiting.pop())
-            sources |= {source.name: source for source in read}
-            new = {each.name: each for each in self.outputs_read_by(read)}
-            waiting.extend(each for name, each in new.items() if name not in outputs)
-            outputs |= new
+
+        def read_by(name: str) -> Iterator[str]:
+            read = self._sources_of(outputs.get(name, output))
+            sources.update((source.name, source) for source in read)
+            found = {each.name: each for each in self.outputs_read_by(read)}
+            outputs.update(found)
+            return iter(found)
+
+        list(nx.generic_bfs_edges(self._graph, output.name, read_by))
         return (tuple(outputs.values()), tuple(sources.values())) if outputs else ((), ())
 
     def children(self, uid: str) -> tuple[Child, ...]:

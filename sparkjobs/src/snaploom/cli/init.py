@@ -27,7 +27,7 @@ from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What a person says about data to start from."""
+    """Choices about data to start from."""
 
     root: str | None = None
     """Source whose rows the output has; one is chosen where it is None."""
@@ -196,12 +196,12 @@ def init(
         )
     target = folder.absolute()
     with writing_to(folder):
-        _refuse_special(target)
         _refuse_full(folder)
     if from_:
         _show_next(folder, _start_from_data(folder, from_, options))
         return 0
     with writing_to(folder):
+        _refuse_special(target)
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
         written += add_editor_schema(target)
     console = result_console()

@@ -231,6 +231,8 @@ def _print_report(report: Report, declarations: Declarations, console: Console) 
     for left in report.failed:
         place = declarations.place_of(left.resource, left.path)
         console.print(f"failed  {_left_line(left)}{f' ({place})' if place else ''}", markup=False)
+    for finding in report.data_findings:
+        console.print("\n".join(finding.lines), markup=False)
     if report.manifest is not None and report.snapshots:
         where = f"{report.manifest.uri} at manifest {report.manifest.sequence}"
         console.print(f"{report.output}: published to {where}", markup=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Protocol, TypeVar
+from uuid import uuid4
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
@@ -206,6 +207,8 @@ JoinListener = Callable[[int, int, JoinNode], None]
 NUMBER = "_snapshot"
 """Column with the number of a row's snapshot, where several are woven together; names of fields
 do not begin with `_`."""
+SPELLINGS = "_written"
+"""Column with the texts of a key as they stand in the data, where they are looked at."""
 DATA = "data"
 """Field that holds a source's own columns; they never clash with children (rule W23)."""
 
@@ -260,6 +263,20 @@ class Weave:
         """The included children of a node, ordered by field name."""
         children = self.tree.children(number)
         return tuple(node for node in children if node.number in self._included)
+
+    def nested(self) -> Mapping[int, Column]:
+        """The fields of sources that hang on others than the root, in no array, by number."""
+        places: dict[int, Column] = {}
+        for node in self.joins:
+            above = places.get(node.parent_number)
+            if node.parent_number == 0:
+                place = sf.col(node.field_name)
+            elif above is None or self.tree.by_number[node.parent_number].group_by:
+                continue
+            else:
+                place = above.getField(node.field_name)
+            places[node.number] = place
+        return {n: at for n, at in places.items() if self.tree.by_number[n].parent_number}
 
     def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
         """Numbers of some nodes and of everything included that hangs on them."""
@@ -430,6 +447,22 @@ class Side:
         pairs = zip(self.left_keys(child), right.own_keys, strict=True)
         return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
 
+    def spelled_keys(self, frame: DataFrame) -> DataFrame:
+        """The node's own key in its folded rows, beside the texts that were normalised to it."""
+        parts = self._weave.keys[self.node.number].right
+        texts = [sf.lit("")]
+        key = f"key_{uuid4().hex}"  # the columns beside it have any names
+        if any(part.steps for part in parts):
+            data = f"{quote(self.packed_name)}.{quote(DATA)}.*"
+            frame = frame.select(data, sf.struct(*self.own_keys).alias(key))
+            session = frame.sparkSession
+            values = (part.value(session, self.node.relationship) for part in parts)
+            texts = [value.cast("string") for value in values]
+            own = [sf.col(key).getField(name).alias(name) for name in self.own_keys]
+        else:
+            own = [sf.col(name) for name in self.own_keys]
+        return frame.select(*own, sf.array(*texts).alias(SPELLINGS))
+
     def in_counters(self) -> Sequence[Column]:
         """Counters before the first join."""
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
@@ -443,6 +476,8 @@ class Side:
             if self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
             counted[f"matched_{child.number}"] = place.isNotNull()
+        if self.node.number == 0:
+            counted |= {f"rows_{n}": c.isNotNull() for n, c in self._weave.nested().items()}
         if self.own_keys:
             counted[f"null_{self.node.number}"] = _has_null(self.own_keys)
         return [rows_counter(), *self._counters(counted)]

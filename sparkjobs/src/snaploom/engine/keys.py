@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from typing import cast
 
+from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -14,12 +16,19 @@ from pyspark.sql import types as spark
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
-from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField
+from snaploom.models.datarelationship import (
+    DataRelationship,
+    KeyComponent,
+    KeyField,
+    Normalization,
+)
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.policy.sqltext import depends_on_width
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import Found, find_field, matches, to_spark
+from snaploom.types.keytexts import DASHES, WHITE_SPACE
 
 # Types that the data may have where a relationship declares another one.
 
@@ -154,20 +163,36 @@ class KeyPart:
     """Type to cast to; None when the cast is left out."""
     first_casts: tuple[tuple[Found, spark.DataType], ...] = ()
     """Fields whose data is cast to the declared type before anything else reads it."""
+    steps: tuple[Normalization, ...] = ()
+    """Changes of the text, before the cast."""
 
     @property
     def is_bare(self) -> bool:
         """Whether the component is a field as it stands in the data."""
-        return self.field is not None and self.cast is None and not self.first_casts
+        has_change = self.cast is not None or self.first_casts or self.steps
+        return self.field is not None and not has_change
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """Equal for two parts over one source exactly when they are computed in one way."""
         first = ", ".join(f"{field.expression} {to.json()}" for field, to in self.first_casts)
-        return self.expression, first, "" if self.cast is None else self.cast.json()
+        last = "" if self.cast is None else self.cast.json()
+        return self.expression, first, " ".join((*self.steps, last))
 
     def column(self, session: SparkSession, relationship: str) -> Column:
-        """The expression as Spark's.
+        """The expression as Spark's, with what `value` raises."""
+        return self.compared(session, self.value(session, relationship))
+
+    def compared(self, session: SparkSession, value: Column) -> Column:
+        """A value of the component as it is compared: normalised, then cast."""
+        if self.steps:
+            value = _normalized(
+                session, value, None if self.field is None else self.field.data_type, self.steps
+            )
+        return value if self.cast is None else value.try_cast(self.cast)
+
+    def value(self, session: SparkSession, relationship: str) -> Column:
+        """The field, or the query's result, before it is normalised and cast.
 
         A query is wrapped in a `coalesce` of one argument, which the optimiser removes: inside it
         the analyser refuses what would change the number of rows (generators, aggregates).
@@ -180,12 +205,10 @@ class KeyPart:
             field.parts: sf.col(field.expression).cast(wanted) for field, wanted in self.first_casts
         }
         if self.field is not None:
-            value = taken.get(self.field.parts, sf.col(self.field.expression))
-        else:
-            place = _place(relationship)
-            checked = checked_expression(session, self.expression, place, columns=taken)
-            value = sf.coalesce(checked.column)
-        return value if self.cast is None else value.try_cast(self.cast)
+            return taken.get(self.field.parts, sf.col(self.field.expression))
+        place = _place(relationship)
+        checked = checked_expression(session, self.expression, place, columns=taken)
+        return sf.coalesce(checked.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +259,8 @@ def _pair(
 ) -> tuple[KeyPart, KeyPart]:
     left_field, right_field = _bare_field(left, left_schema), _bare_field(right, right_schema)
     wanted = to_spark(left.cast_data_type)
-    if left_field is not None and right_field is not None:
+    is_plain = not left.normalize and not right.normalize
+    if is_plain and left_field is not None and right_field is not None:
         taken_as = _taken_as(left, left_field)
         same = taken_as == _taken_as(right, right_field)
         if same and left.cast_data_type == STRING and _is_plain(taken_as):
@@ -261,11 +285,11 @@ def _part(
     schema: spark.StructType,
     wanted: spark.DataType,
 ) -> KeyPart:
-    casts = tuple(_first_casts(component, schema))
+    casts, steps = tuple(_first_casts(component, schema)), component.normalize or ()
     if field is None:
-        return KeyPart(component.query or "", None, wanted, casts)
-    has_type = wanted == (casts[0][1] if casts else field.data_type)
-    return KeyPart(field.expression, field, None if has_type else wanted, casts)
+        return KeyPart(component.query or "", None, wanted, casts, steps)
+    has_type = wanted == (_TEXT if steps else casts[0][1] if casts else field.data_type)
+    return KeyPart(field.expression, field, None if has_type else wanted, casts, steps)
 
 
 def _first_casts(
@@ -282,15 +306,128 @@ def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | No
     return find_field(schema, component.fields_[0].field_name) if component.query is None else None
 
 
+# Normalisation: the same as `snaploom.types.keytexts` has in plain Python.
+
+_TEXT = spark.StringType()
+_EXACT_BITS: dict[type[spark.DataType], int] = {spark.FloatType: 24, spark.DoubleType: 53}
+"""From two to this power on, a binary fraction may stand for several whole numbers."""
+
+
+def _normalized(
+    session: SparkSession,
+    value: Column,
+    data_type: spark.DataType | None,
+    steps: Sequence[Normalization],
+) -> Column:
+    """The text of a value of a type, None for a query's result, after some steps."""
+    if steps[0] is Normalization.INTEGER and data_type is not None:
+        value = _whole(value, data_type)
+    text = sf.try_validate_utf8(value.cast(_TEXT))
+    for step in steps:
+        text = _step(session, text, step)
+    return sf.nullif(
+        text, sf.lit("")
+    )  # once, since it doubles the tree; no step fills what is empty
+
+
+def _whole(value: Column, data_type: spark.DataType) -> Column:
+    """A number that has no fraction and is exact; its text has no exponent then."""
+    bits = _EXACT_BITS.get(type(data_type))
+    if bits is not None:
+        is_whole = (sf.abs(value) < sf.lit(float(1 << bits))) & (value == sf.floor(value))
+        return sf.when(is_whole, value.cast(spark.LongType()))
+    if isinstance(data_type, spark.DecimalType):
+        return sf.when(value == sf.floor(value), value.cast(spark.DecimalType(38, 0)))
+    return value
+
+
+def _step(session: SparkSession, text: Column, step: Normalization) -> Column:
+    match step:
+        case Normalization.TRIM:
+            return sf.trim(text, sf.lit(WHITE_SPACE))
+        # Spark takes the lower case of an upper case for that of the text, which `ß` has not: the
+        # check between them, which finds nothing, keeps it from that.
+        case Normalization.UPPER:
+            return sf.try_validate_utf8(sf.upper(text))
+        case Normalization.LOWER:
+            return sf.try_validate_utf8(sf.lower(text))
+        case Normalization.STRIP_LEADING_ZEROS:
+            return sf.regexp_replace(text, r"\A0+(?=[\s\S])", "")
+        case Normalization.INTEGER:
+            return sf.regexp_replace(sf.trim(text, sf.lit(WHITE_SPACE)), _WHOLE, "$1$2$3")
+        case Normalization.NFC:
+            return _composed(session, text)
+        case Normalization.REMOVE_DASHES:
+            return sf.translate(text, DASHES, "")
+
+
+_WHOLE = (
+    r"\A(?:[+-]?0*(0)|(?:[+]|(-))?0*([1-9][0-9]*))(?:[.]0+)?\z"
+    r"|\A[\s\S]*\z"  # anything else, of which no group is kept
+)
+
+
+def _composed(session: SparkSession, text: Column) -> Column:
+    """Unicode's form C. Spark has no function for it; it calls Java's, which all executors have."""
+    jvm = jvm_of(session)
+    catalyst, classic = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql.classic
+    invoke, invoke_static = (
+        catalyst.expressions.objects.Invoke,
+        catalyst.expressions.objects.StaticInvoke,
+    )
+
+    def class_of(name: str) -> JavaObject:
+        return cast(JavaObject, jvm.java.lang.Class.forName(name))
+
+    def object_type(name: str) -> JavaObject:
+        return cast(JavaObject, jvm.org.apache.spark.sql.types.ObjectType(class_of(name)))
+
+    def listed(*expressions: JavaObject) -> JavaObject:
+        found = jvm.java.util.ArrayList(list(expressions))
+        return cast(JavaObject, jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq())
+
+    normalizer, string = "java.text.Normalizer", object_type("java.lang.String")
+    form = jvm.java.lang.Enum.valueOf(class_of(f"{normalizer}$Form"), "NFC")
+    literal = catalyst.expressions.Literal(form, object_type(f"{normalizer}$Form"))
+    # NULL in gives NULL out, and the result depends on nothing but the text.
+    how = (listed(), True, True, True)
+    plain = classic.ExpressionUtils.expression(text._jc)
+    plain = invoke(plain, "toString", string, listed(), *how)
+    made = invoke_static(
+        class_of(normalizer),
+        string,
+        "normalize",
+        listed(plain, literal),
+        *how,
+        jvm.scala.Option.empty(),
+    )
+    own = invoke_static(
+        class_of("org.apache.spark.unsafe.types.UTF8String"),
+        jvm.org.apache.spark.sql.types.DataTypes.StringType,
+        "fromString",
+        listed(made),
+        *how,
+        jvm.scala.Option.empty(),
+    )
+    return Column(classic.ExpressionUtils.column(own))
+
+
 def check_keys(made: DataFrame, source: DataFrame, parts: Mapping[str, list[KeyPart]]) -> None:
     """Refuse key expressions that come to more than SQL may.
+
+    `made` is the source's frame with all keys.
 
     Raises:
         SourceSchemaInvalid: naming the relationships whose keys are no bare fields.
     """
     declared = [name for name, ones in parts.items() if any(one.field is None for one in ones)]
-    if declared:
-        check_resolved(made, [source], _place(", DataRelationship/".join(declared)))
+    if not declared:
+        return
+    if any(one.steps for ones in parts.values() for one in ones):
+        session = source.sparkSession  # how texts are normalised is our own, and not judged
+        queries = ((name, one) for name in declared for one in parts[name] if one.field is None)
+        made = source.select(*(one.value(session, name) for name, one in queries))
+    check_resolved(made, [source], _place(", DataRelationship/".join(declared)))
 
 
 def _place(relationship: str) -> SqlPlace:
@@ -323,7 +460,7 @@ def refuse_broken_keys(
                     found=f"{part.expression}: {str(refusal).splitlines()[0]}",
                     expected="an expression of one value a row"
                     + ("" if part.cast is None else f" that can be cast to {_name(part.cast)}"),
-                    hint="correct query, fields or castDataType",
+                    hint="correct query, fields, normalize or castDataType",
                 ) from refusal
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from snaploom.engine.fold import (
     NUMBER,
     ROWS,
+    SPELLINGS,
     Counts,
     JoinListener,
     Observing,
@@ -43,6 +44,8 @@ class TaskProgress:
 
     done: int
     total: int
+    rows: Mapping[int, int] = field(default_factory=dict)
+    """Rows that stages at work have read so far, by stage."""
 
 
 def await_listeners(spark: SparkSession, seconds: float) -> bool:
@@ -96,7 +99,9 @@ def await_tasks(spark: SparkSession, seconds: float) -> bool:
 def task_progress(spark: SparkSession, job_group: str) -> TaskProgress:
     """Tasks done and in all, over the stages of a group's jobs that Spark knows of by now."""
     tracker = spark.sparkContext.statusTracker()
+    store = spark.sparkContext._jsc.sc().statusStore()
     done = total = 0
+    rows: dict[int, int] = {}
     for job_id in tracker.getJobIdsForGroup(job_group):
         job = tracker.getJobInfo(job_id)
         for stage_id in job.stageIds if job is not None else ():
@@ -104,7 +109,9 @@ def task_progress(spark: SparkSession, job_group: str) -> TaskProgress:
             if stage is not None:
                 done += stage.numCompletedTasks
                 total += stage.numTasks
-    return TaskProgress(done, total)
+                if stage.numActiveTasks:
+                    rows[stage_id] = store.lastStageAttempt(stage_id).inputRecords()
+    return TaskProgress(done, total, rows)
 
 
 # The row-count rule: a left join that returns more rows than it received fails the snapshot.
@@ -249,6 +256,10 @@ class Weaving:
                     matched=after[f"matched_{child.number}"],
                     null_keys=before[f"null_{child.number}"],
                     child_null_keys=None if own is None else own[f"null_{child.number}"],
+                    left=self.weave.tree.by_number[child.parent_number].source
+                    if child.parent_number
+                    else "",
+                    rows=counts[_TOP].get(f"rows_{child.number}"),
                 )
             )
         return tuple(measures)
@@ -327,10 +338,14 @@ class _Exact:
             condition = side.condition(child, right_side)
             self.queries += 1
             samples = (
-                right.select(*right_side.own_keys)
+                right_side.spelled_keys(right)
                 .join(left.select(*dict.fromkeys(side.left_keys(child))), condition, "left_semi")
                 .groupBy(*right_side.own_keys)
-                .agg(sf.count(sf.lit(1)).alias("rows"))
+                .agg(
+                    sf.min(SPELLINGS).alias("first"),
+                    sf.max(SPELLINGS).alias("last"),
+                    sf.count(sf.lit(1)).alias("rows"),
+                )
                 .where(sf.col("rows") > 1)
                 .orderBy(sf.desc("rows"), *right_side.own_keys)
                 .limit(SAMPLES)
@@ -367,8 +382,11 @@ class _Exact:
 
 
 def _describe(names: list[str], row: Row) -> str:
-    *values, rows = row
+    *values, first, last, rows = row
     shown = ", ".join(
         f"{name} = {str(value)[:VALUE_LENGTH]}" for name, value in zip(names, values, strict=True)
     )
-    return f"{shown} ({rows} rows)"
+    if first == last:
+        return f"{shown} ({rows} rows)"
+    written = (", ".join(f"'{text[:VALUE_LENGTH]}'" for text in one) for one in (first, last))
+    return f"{shown}, written {' and '.join(written)} ({rows} rows)"

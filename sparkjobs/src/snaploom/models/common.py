@@ -89,12 +89,23 @@ class Granularity(StrEnum):
     """A second."""
 
 
+MONTHS = (
+    "jan(?:uary?)?", "feb(?:ruary?)?", "m(?:ar(?:ch)?|(?:ä|a\u0308|ae)rz?)", "apr(?:il)?", "ma[yi]",
+    "jun[ei]?", "jul[yi]?", "aug(?:ust)?", "sept?(?:ember)?", "o[ck]t(?:ober)?", "nov(?:ember)?",
+    "de[cz](?:ember)?",
+)  # fmt: skip
+"""Names of the months in English and German, short and in full, as patterns of small letters."""
+MONTH_NAME = f"(?i:{'|'.join(MONTHS)})"
 UNITS = {
-    "yyyy": "[0-9]{4}", "MM": "[0-9]{2}", "dd": "[0-9]{2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}",
-    "mm": "[0-9]{2}", "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}",
+    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "MM": "[0-9]{2}", "M": "[0-9]{1,2}", "MMM": MONTH_NAME,
+    "dd": "[0-9]{2}", "d": "[0-9]{1,2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}", "mm": "[0-9]{2}",
+    "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}",
 }  # fmt: skip
-"""Units, as Java's patterns name them, and their digits. `YYYY` and `ww` are year and week of ISO
-8601, whose weeks begin on Monday."""
+"""Units, as Java's patterns name them, and their characters. `yy` is a year from 2000 on; `YYYY`
+and `ww` are year and week of ISO 8601, whose weeks begin on Monday."""
+_SAME = {"yy": "yyyy", "M": "MM", "MMM": "MM", "d": "dd", "w": "ww"}
+"""Units that are other ways to write a unit."""
+_ONE_OR_TWO = frozenset({"M", "d", "w"})
 _DAYS = {
     Granularity.YEAR: {"yyyy"},
     Granularity.MONTH: {"yyyy", "MM"},
@@ -117,7 +128,8 @@ class TimePattern:
     form: re.Pattern[str]
     granularity: Granularity
     width: int
-    """Characters of every value."""
+    """Characters of every value; the fewest where they differ."""
+    has_one_width: bool
 
     def start(self, value: str | int) -> PlainDateTime:
         """The first moment of the period that a value names, in its own zone.
@@ -131,7 +143,7 @@ class TimePattern:
         found = self.form.fullmatch(text)
         if found is None:
             raise ValueError(text)
-        part = {unit: int(number) for unit, number in found.groupdict().items()}
+        part = {unit: _number(unit, written) for unit, written in found.groupdict().items()}
         if "ww" in part:
             monday = date.fromisocalendar(part["YYYY"], part["ww"], 1)
             day = Date(monday.year, monday.month, monday.day)
@@ -145,6 +157,13 @@ class TimePattern:
         return PlainDateTime(day.year, day.month, day.day, *clock)
 
 
+def _number(unit: str, written: str) -> int:
+    if written.isdecimal():
+        return int(written) + (2000 if unit == "yyyy" and len(written) == 2 else 0)
+    names = (name for name in MONTHS if re.fullmatch(name, written, re.IGNORECASE))
+    return MONTHS.index(next(names)) + 1
+
+
 @cache
 def parse_pattern(text: str) -> TimePattern:
     """Parse a pattern such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww`.
@@ -154,6 +173,7 @@ def parse_pattern(text: str) -> TimePattern:
     """
     units: list[str] = []
     form, width, end = "", 0, 0
+    has_one_width, before = True, ""
     for token in _TOKEN.finditer(text):
         if token.start() != end:
             break
@@ -162,16 +182,25 @@ def parse_pattern(text: str) -> TimePattern:
         if unit is None:
             literal = token["text"] if token["text"] is not None else token["quoted"] or "'"
             form, width = form + re.escape(literal), width + len(literal)
+            if before in _ONE_OR_TWO and literal[0].isdigit():
+                raise PatternInvalid(f"nothing shows where '{before}' ends: write all digits")
+            before = "digit" if literal[-1].isdigit() else ""
             continue
         if unit not in UNITS:
             raise PatternInvalid(f"there is no unit '{unit}'")
-        if unit in units:
-            raise PatternInvalid(f"'{unit}' stands twice")
-        units.append(unit)
-        form, width = f"{form}(?P<{unit}>{UNITS[unit]})", width + len(unit)
+        same = _SAME.get(unit, unit)
+        if same in units:
+            raise PatternInvalid(f"'{same}' stands twice")
+        if before and unit != "MMM" and _ONE_OR_TWO & {before, unit}:
+            raise PatternInvalid(f"nothing shows where '{unit}' begins: write all digits")
+        units.append(same)
+        form, width = f"{form}(?P<{same}>{UNITS[unit]})", width + len(unit)
+        has_one_width = has_one_width and unit not in {*_ONE_OR_TWO, "MMM"}
+        before = "" if unit == "MMM" else unit
     if end != len(text):
         raise PatternInvalid("a quote is not closed")
-    return TimePattern(text, re.compile(form), _granularity(set(units)), width)
+    granularity = _granularity(set(units))
+    return TimePattern(text, re.compile(form), granularity, width, has_one_width)
 
 
 def _granularity(units: set[str]) -> Granularity:
@@ -472,6 +501,7 @@ class DataType(ApiModel):
 
 
 STRING = DataType(string=Empty())
+LONG = DataType(long=Empty())
 
 
 class ConditionStatus(StrEnum):

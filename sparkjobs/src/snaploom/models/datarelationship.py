@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import MaxLen, MinLen
@@ -21,6 +22,35 @@ from snaploom.models.common import (
 )
 from snaploom.models.datasource import UsedBy
 from snaploom.models.shortforms import TYPE
+
+
+class Normalization(StrEnum):
+    """Change of a key's text before it is compared.
+
+    NULL stays NULL, and a text that is empty, or becomes so, is NULL: both match nothing.
+    """
+
+    TRIM = "TRIM"
+    """White space at both ends is cut: blanks, tabs, ends of lines and no-break spaces, which are
+    the characters of Unicode's property `White_Space`."""
+    UPPER = "UPPER"
+    """Letters become capitals, in every script and by the rules of no language: `ß` becomes `SS`,
+    and `i` becomes `I` in Turkey too."""
+    LOWER = "LOWER"
+    """Letters become small, in every script and by the rules of no language."""
+    STRIP_LEADING_ZEROS = "STRIP_LEADING_ZEROS"
+    """Zeros at the beginning are cut, but for the last character: `007` becomes `7`, `00A1` becomes
+    `A1`, and `000` becomes `0`. A sign or a blank in front of a zero keeps it."""
+    INTEGER = "INTEGER"
+    """The text is read as a whole number of any length: white space around it, a `+`, zeros at the
+    beginning, and a point with nothing but zeros behind it are cut, so that `1`, `+1`, `0001` and
+    `1.0` become `1`. Anything else is NULL, such as `1.5`, `1e3`, `1,000` and digits of other
+    scripts. Of `float` and `double` the value is taken, and it is NULL from 2^24 and 2^53 on,
+    where whole numbers are lost."""
+    NFC = "NFC"
+    """Letters with accents become single characters, as Unicode's form C has them (by Java)."""
+    REMOVE_DASHES = "REMOVE_DASHES"
+    """Hyphens, dashes and minus signs are removed wherever they stand, so that `-5` becomes `5`."""
 
 
 class KeyField(ApiModel):
@@ -49,9 +79,19 @@ class KeyComponent(ApiModel):
     """The columns that the component is made of."""
     query: SqlText | None = None
     """SQL expression over exactly these fields; omitted, the single field itself."""
+    normalize: Annotated[tuple[Normalization, ...], MinLen(1), MaxLen(7), Unique] | None = None
+    """Changes of the text of the field, or of the query's result, in this order; then it is cast to
+    `castDataType`. Sides may differ in it. Numbers begin with INTEGER; other types than text and
+    numbers have none."""
     cast_data_type: Annotated[DataType, TYPE] = STRING
     """Type in which both sides are compared; omitted, string. A value that cannot be cast is NULL
     and matches nothing."""
+
+    @property
+    def text(self) -> str:
+        """The component for people: its query or fields, and how the text is normalised."""
+        written = self.query or ", ".join(field.field_name for field in self.fields_)
+        return f"{written} ({', '.join(self.normalize)})" if self.normalize else written
 
     @model_validator(mode="after")
     def _query_for_several_fields(self) -> Self:
@@ -92,6 +132,16 @@ class DataRelationshipSpec(ApiModel):
             if source in representation.data_sources:
                 return representation.join_key
         return None
+
+    def normalized_keys(self, *sources: str) -> str:
+        """The components that are normalised, as some sources write them; empty without any."""
+        texts = (
+            f"{source}.{part.text}"
+            for source in sources
+            for part in self.join_key_of(source) or ()
+            if part.normalize
+        )
+        return ", ".join(texts)
 
 
 class DataRelationshipStatus(ResourceStatus):

@@ -76,9 +76,11 @@ class FromFieldValue(ApiModel):
     time_format: TimeFormat
     """Encoding of the time in the field."""
     time_pattern: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    """Of PATTERN, such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww` (the ISO week): units yyyy, MM, dd,
-    DDD (day of the year), HH, mm, ss, YYYY and ww, each once and from the year down; letters stand
-    in quotes. The smallest unit is the length of the period."""
+    """Of PATTERN, such as `yyyyMMdd`, `MM/dd/yyyy`, `d-MMM-yyyy` or `YYYY-'W'ww` (the ISO week):
+    units yyyy, MM, dd, DDD (day of the year), HH, mm, ss, YYYY and ww, each once, in any order,
+    without a gap from the year down to the smallest; letters stand in quotes. M, d and w have one
+    digit or two, yy is a year from 2000 on, MMM the name of a month in English or German, short or
+    in full (`Mar`, `March`, `März`). The smallest unit is the length of the period."""
     default_timezone: TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
@@ -103,7 +105,8 @@ class FromFieldValue(ApiModel):
                 raise contradiction(
                     f"this is no pattern of a date: {error}",
                     found=f"timePattern {self.time_pattern}",
-                    expected="units yyyy, MM, dd, DDD, HH, mm, ss, YYYY and ww, from the year down",
+                    expected="units yyyy, yy, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and w, "
+                    "without a gap from the year down",
                     hint="write a pattern such as yyyyMMdd, yyyy-MM or YYYY-'W'ww",
                 ) from None
         return self
@@ -142,9 +145,10 @@ class HdfsLike(SourceModel):
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
-    json and xml) and `enforceSchema` (of csv) change it, a record that does not fit the schema
-    fails the snapshot, and so does a header of other columns than the schema's. CSV is read by
-    RFC 4180 (doubled quotes, values over several lines), unless options change that."""
+    json and xml) changes it, a record that does not fit the schema fails the snapshot. CSV is read
+    by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
+    `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
+    `false` too and refuses a header of other names."""
     source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: PrefixText | None = None

@@ -62,7 +62,13 @@ class InvalidDeclarations(SnaploomError, reason="Invalid"):
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         errors = errors_of(self.findings)
-        super().__init__("; ".join(f"{f.resource} {f.path}: {f.message}" for f in errors))
+        only = errors[0] if len(errors) == 1 else None
+        super().__init__(
+            "; ".join(f"{f.resource} {f.path}: {f.message}" for f in errors),
+            found=only.found if only and only.found else None,
+            expected=only.expected if only and only.expected else None,
+            hint=only.hint if only else None,
+        )
 
 
 class NoUniqueJoinTree(InvalidDeclarations):

@@ -31,7 +31,7 @@ from snaploom.models.common import (
     Unique,
     refuse_nothing,
 )
-from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshots
+from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
 
@@ -427,8 +427,9 @@ class OtherDataSource(ApiModel):
     warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
     """Share of left rows with a NULL key from which the run warns."""
     warn_no_match: bool | None = None
-    """Whether the run warns when no row of a snapshot finds a match although both sides have keys;
-    omitted, it does."""
+    """Whether the run looks at rows without a match, and warns, with sample keys, when no row of a
+    snapshot finds one although both sides have keys, or when a `normalize` of the key would give
+    rows one; omitted, it does."""
     matched_rows: MatchedRows | None = None
     """Share of rows that must find a match; omitted, any share is published."""
 
@@ -549,6 +550,8 @@ class OutputDatasetStatus(ResourceStatus):
     """The newest published snapshots."""
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
+    data_findings: Annotated[tuple[DataFinding, ...], MaxLen(20), Atomic] = ()
+    """What is wrong, or new, in the data, without values of it."""
     next_run_time: TimestampText | None = None
     """Time at which the next run is due, by schedule or as a retry."""
     realised: ShortText | None = None

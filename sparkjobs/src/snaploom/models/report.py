@@ -18,6 +18,7 @@ from snaploom.models.common import (
     TimestampText,
     UriText,
 )
+from snaploom.models.datarelationship import Normalization
 from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 
@@ -146,11 +147,179 @@ class JoinMeasure(ApiModel):
     child_null_keys: Count | None = None
     """Rows of the right side whose key has a NULL component: they match nothing. Not counted for
     sources without joins of their own where a snapshot has more than 8 of these."""
+    left: ShortText = ""
+    """Name of the DataSource that is the left side; empty for the root, whose rows are the
+    output's."""
+    rows: Count | None = None
+    """Rows of the output that have the source, where it is not joined to the root: a row of the
+    left side may be in none of them, or in many. Omitted inside arrays."""
 
     @property
     def label(self) -> str:
-        """The child with the share of its parent's rows that it matched, such as `plane 98%`."""
-        return f"{self.child} {self.matched / self.in_:.0%}" if self.in_ else self.child
+        """The child with the share of its left side's rows that it matched: `plane 98%`."""
+        share = f" {self.matched / self.in_:.0%}" if self.in_ else ""
+        return f"{self.child}{share}" + (f" of {self.left}" if self.left else "")
+
+    @property
+    def unmatched(self) -> int:
+        """Rows of the left side that have a key, and found no match."""
+        return self.in_ - self.matched - self.null_keys
+
+
+class DataFindingKind(StrEnum):
+    """What is wrong, or new, in the data of a source."""
+
+    UNMATCHED = "UNMATCHED"
+    """Rows have a key and find no match in the source."""
+    NULL_KEYS = "NULL_KEYS"
+    """Rows have a NULL in the key by which they are joined to the source, and match nothing."""
+    EMPTY = "EMPTY"
+    """Snapshots without a row, or files without a byte."""
+    MISSING = "MISSING"
+    """Intervals without a snapshot, or snapshots that do without the source."""
+    NEVER_DUE = "NEVER_DUE"
+    """Snapshots of the root that no run publishes, since they lie in no interval."""
+    CHANGED = "CHANGED"
+    """Files were written again after snapshots were published from them."""
+    NEW_COLUMNS = "NEW_COLUMNS"
+    """Columns that the snapshot before did not have."""
+    GONE_COLUMNS = "GONE_COLUMNS"
+    """Columns that only the snapshot before had."""
+
+
+MOST_DATA_SAMPLES = 5
+"""Keys, times or names that one finding about data shows."""
+
+
+class DataFinding(ApiModel):
+    """Something in people's data that a run met; nothing that it stops for."""
+
+    kind: DataFindingKind
+    """What it is."""
+    source: ShortText
+    """Name of the DataSource."""
+    field_name: ShortText = ""
+    """Field of the output; empty for the root."""
+    left: ShortText = ""
+    """Name of the DataSource whose rows are counted, of a join."""
+    count: Count
+    """Rows, snapshots, intervals or columns."""
+    of: Count | None = None
+    """Number of all of them, where that is known."""
+    snapshots: Count = 1
+    """Published snapshots in which it was met."""
+    first: TimestampText | None = None
+    """The first of them."""
+    last: TimestampText | None = None
+    """The last of them."""
+    samples: Annotated[tuple[ShortText, ...], MaxLen(MOST_DATA_SAMPLES), Atomic] = ()
+    """Some keys, times or names of columns."""
+    about: ShortText = ""
+    """More of it, for people."""
+    fix: ShortText = ""
+    """What to do, for people."""
+
+    @property
+    def without_values(self) -> DataFinding:
+        """The finding without keys, which are values of the data."""
+        has_keys = self.kind is DataFindingKind.UNMATCHED
+        return self.model_copy(update={"samples": ()}) if has_keys else self
+
+    @property
+    def subject(self) -> tuple[str, str, str, str]:
+        """Equal for findings that are one in several snapshots."""
+        return self.kind, self.source, self.field_name, self.left
+
+    @property
+    def is_of_listing(self) -> bool:
+        """Whether it is about what sources list, which the next look finds again."""
+        kinds = (DataFindingKind.CHANGED, DataFindingKind.NEVER_DUE)
+        return self.kind in kinds or (self.kind is DataFindingKind.MISSING and not self.field_name)
+
+    def merged(self, other: DataFinding) -> DataFinding:
+        """This finding and the same one of other snapshots."""
+        times = sorted(each for each in (self.first, self.last, other.first, other.last) if each)
+        known = None not in (self.of, other.of)
+        samples = dict.fromkeys((*self.samples, *other.samples))
+        return other.model_copy(
+            update={
+                "count": self.count + other.count,
+                "of": (self.of or 0) + (other.of or 0) if known else None,
+                "snapshots": self.snapshots + other.snapshots,
+                "first": times[0] if times else None,
+                "last": times[-1] if times else None,
+                "samples": tuple(samples)[:MOST_DATA_SAMPLES],
+                "about": other.about or self.about,
+            }
+        )
+
+    def __str__(self) -> str:
+        is_role = self.field_name not in ("", self.source)
+        where = f"{self.field_name} ({self.source})" if is_role else self.source
+        noun = "column" if self.kind in _OF_COLUMNS else "snapshot"
+        many = f"{self.count:,} {noun}{'' if self.count == 1 else 's'}"
+        rows = f"{self.count:,}" + (f" of {self.of:,}" if self.of is not None else "")
+        text = _DATA_TEXTS[self.kind].format(many=many, rows=rows, left=self.left)
+        shown = ", ".join(self.samples) + (", ..." if self.count > len(self.samples) else "")
+        parts = [f"{text}: {shown}" if self.samples else text, self.about]
+        if self.snapshots > 1 and self.first:
+            parts.append(f"in {self.snapshots:,} snapshots, {self.first} to {self.last}")
+        return f"{where}: " + "; ".join(filter(None, parts))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The finding, and what to do below it, where there is a fix of its own."""
+        return (f"data    {self}", *([f"        fix: {self.fix}"] if self.fix else ()))
+
+
+_OF_COLUMNS = frozenset({DataFindingKind.NEW_COLUMNS, DataFindingKind.GONE_COLUMNS})
+_DATA_TEXTS = {
+    DataFindingKind.UNMATCHED: "{rows} rows of {left} have no match in it",
+    DataFindingKind.NULL_KEYS: "{rows} rows of {left} have NULL as its key, and no match",
+    DataFindingKind.EMPTY: "{many} without rows",
+    DataFindingKind.MISSING: "{many} missing",
+    DataFindingKind.NEVER_DUE: "{many} never published",
+    DataFindingKind.CHANGED: "{many} changed after publication",
+    DataFindingKind.NEW_COLUMNS: "{many} new",
+    DataFindingKind.GONE_COLUMNS: "{many} gone",
+}
+
+
+class KeySpellings(ApiModel):
+    """One key as both sides of a join write it."""
+
+    left: ShortText
+    """Spelling of the source that is joined to."""
+    right: ShortText
+    """Spelling of the source that is joined."""
+
+
+class NearMiss(ApiModel):
+    """Rows without a match that have one once both sides are normalised."""
+
+    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
+    """Changes of the texts, in their order, after those that the relationship has."""
+    rows: Count
+    """Rows that have a match then."""
+    ambiguous: Count = 0
+    """Those of them that match several rows then: they would be multiplied."""
+    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
+    """Samples."""
+
+
+class UnmatchedRows(ApiModel):
+    """Rows of the left side of one join whose key is not NULL and that found no match."""
+
+    child: ShortText
+    """Field name of the source that was joined."""
+    rows: Count
+    """Number of these rows."""
+    keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
+    """Samples of their keys."""
+    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()
+    """Normalisations that would give some of them a match, the most rows first."""
+    not_counted: ShortText = ""
+    """Reason why samples and near misses are unknown; empty if they are known."""
 
 
 class SourceSnapshot(ApiModel):
@@ -179,6 +348,10 @@ class CheckResult(ApiModel):
     """The value measured instead, for people; empty when the expectation is met."""
 
 
+MOST_DATA_FINDINGS = 500
+"""Findings about data that a Report has: of five kinds a source for a hundred of them."""
+DataFindings = Annotated[tuple[DataFinding, ...], MaxLen(MOST_DATA_FINDINGS), Atomic]
+"""What is wrong, or new, in people's data."""
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
 """Joins as they stand in a status: at most 50 (rule R13)."""
 
@@ -288,6 +461,8 @@ class SnapshotReport(ApiModel):
     """The snapshot taken of each source."""
     joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()
     """Counts at each join."""
+    unmatched: Annotated[tuple[UnmatchedRows, ...], MaxLen(2000), Atomic] = ()
+    """Rows that found no match, by join; without those whose `warnNoMatch` is false."""
     excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
     """Sources that it does without."""
     checks: Annotated[tuple[CheckResult, ...], MaxLen(300), Atomic] = ()
@@ -399,6 +574,8 @@ class Report(ApiModel):
     """Snapshots that failed, and the reasons."""
     findings: Annotated[tuple[Finding, ...], MaxLen(10_000), Atomic] = ()
     """Findings of validation and preflight."""
+    data_findings: DataFindings = ()
+    """What is wrong, or new, in the data; it stops nothing."""
     message: MessageText = ""
     """The reason of a failure, for people."""
     reason: ShortText = ""
@@ -429,3 +606,40 @@ class Report(ApiModel):
     """Version of Spark."""
     session: StringMap = Field(default_factory=dict)
     """Settings that the job made in its Spark session (rule W4)."""
+
+
+class RunSummary(ApiModel):
+    """One run in short, as the folder of its output keeps it for pages."""
+
+    run_id: ShortText
+    """Identity of the run."""
+    phase: RunPhase
+    """Outcome."""
+    started_at: TimestampText
+    """Start time."""
+    finished_at: TimestampText | None = None
+    """End time."""
+    published: Count = 0
+    """Snapshots that it published."""
+    failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000)] = ()
+    """Snapshots that failed."""
+    message: MessageText = ""
+    """The reason of a failure, for people."""
+    data_findings: DataFindings = ()
+    """What was wrong, or new, in the data."""
+    sample: Annotated[tuple[MessageText, ...], MaxLen(5)] = ()
+    """Some rows of the newest snapshot that it published, each as JSON."""
+
+    @staticmethod
+    def of(report: Report) -> RunSummary:
+        """The run of a Report."""
+        return RunSummary(
+            run_id=report.run_id,
+            phase=report.phase,
+            started_at=report.started_at,
+            finished_at=report.finished_at,
+            published=len(report.snapshots),
+            failed=report.failed,
+            message=report.message,
+            data_findings=report.data_findings,
+        )

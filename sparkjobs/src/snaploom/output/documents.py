@@ -65,6 +65,8 @@ LISTING = Bounds(128 * 2**20, 2_000_000)
 TABLE_VERSION = Bounds(256 * 2**20, 6_000_000)
 """Of an Iceberg table's metadata: some 20 values and 600 bytes a snapshot that it has not
 forgotten, so that it lists 200,000."""
+RUNS = Bounds(4 * 2**20, 200_000)
+"""Of the last runs: 20, each with a message, some failures and at most 500 findings about data."""
 MEANING = Bounds(ENTRY.length + DOCUMENT.length, ENTRY.values + 10)
 """Of the meaning of a table commit: an entry, and a schema as one text."""
 

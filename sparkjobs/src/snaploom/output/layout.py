@@ -15,6 +15,7 @@ metadata/datamodel/<sha256>.json, merged.json  data models by content, and the m
 commits/<sha256>.json                          what commits of an Iceberg table mean (ICEBERG only)
 iceberg/metadata/                              versions of that table (`output.icebergtable`)
 metadata/listing/<sha256>.json                 what is known of a source's files: a cache
+metadata/runs.json                             the last runs, with what failed: a note for pages
 .snaploom-tmp/                                 writes that are not finished
 ```
 
@@ -47,6 +48,7 @@ SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"
 COMMITS = "commits/"
 LISTINGS = "metadata/listing/"
+RUNS = "metadata/runs.json"
 MERGED_SCHEMA = "metadata/schema/merged.json"
 MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
 

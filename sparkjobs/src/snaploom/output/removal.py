@@ -264,7 +264,10 @@ def _record(store: ObjectStore) -> list[ObjectInfo]:
         for info in listed
         if info.key.startswith(layout.CHECKPOINTS) and layout.sequence_of(info.key) is not None
     ]
-    last = [store.head(key) for key in (layout.LATEST, layout.CLAIM, layout.SWEPT, layout.MARKER)]
+    last = [
+        store.head(key)
+        for key in (layout.LATEST, layout.CLAIM, layout.SWEPT, layout.RUNS, layout.MARKER)
+    ]
     unfinished = list(store.list(TEMPORARY_PREFIX))
     known = (info for info in last if info is not None)
     return [*documents, *checkpoints, *unfinished, *known]

@@ -219,9 +219,7 @@ def _grouped(node: JoinNode | PublishedNode) -> str:
 def _label(bundle: Bundle, node: JoinNode) -> tuple[str, str]:
     relationship = bundle.relationship(node.relationship)
     parts = relationship.spec.join_key_of(node.source) or ()
-    keys = ", ".join(
-        part.query or ", ".join(field.field_name for field in part.fields_) for part in parts
-    )
+    keys = ", ".join(part.text for part in parts)
     return _cut(node.relationship, LABEL_LIMIT), _cut(keys, KEYS_LIMIT)
 
 

@@ -78,6 +78,7 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
         ],
         "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
         "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
+        "dataFindings": [finding.dump() for finding in plan.data_findings],
         "findings": [finding_json(finding) for finding in plan.findings],
     }
 
@@ -139,18 +140,29 @@ def finding_json(finding: Finding) -> JsonValue:
 
 def plan_text(plan: RunPlan) -> str:
     """The plan as plain text: the tree and the candidates."""
-    parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree_text(plan.tree)]
+    normalized = {node.number: _normalized(plan, node) for node in plan.tree.joins}
+    tree = tree_text(plan.tree, normalized)
+    parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree]
     if plan.snapshots is not None:
         lines = list(_candidate_lines(plan.snapshots))
         lines.extend(_removal_lines(plan.removing))
         if plan.collecting is not None and plan.collecting.snapshots:
             lines.append(_collecting_line(plan.collecting))
         lines.extend(_unforeseen_lines(plan.unforeseen))
-        parts.append("\n".join(lines) or "Nothing to publish.")
+        if not lines:
+            lines = ["Nothing to publish."]
+        lines.extend(line for finding in plan.data_findings for line in finding.lines)
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
 _NO_NOTES: Mapping[int, str] = MappingProxyType({})
+
+
+def _normalized(plan: RunPlan, node: JoinNode) -> str:
+    sides = plan.tree.by_number[node.parent_number].source, node.source
+    known = plan.graph.link[node.relationship].normalized
+    return ", ".join(known[source] for source in sides if source in known)
 
 
 def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:

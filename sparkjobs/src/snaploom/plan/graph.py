@@ -61,6 +61,8 @@ class Link:
     keys: Mapping[str, tuple[str, ...]]
     """Fields of the key by source, of listed and unlisted sources."""
     exclusions: tuple[frozenset[str], ...] = ()
+    normalized: Mapping[str, str] = field(default_factory=dict)
+    """By source, the components of its key that are normalised, for people."""
 
     @cached_property
     def excluded_in(self) -> Mapping[str, frozenset[int]]:
@@ -223,4 +225,6 @@ def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:
         fields = tuple(dict.fromkeys(names))
         keys.update(dict.fromkeys(representation.data_sources, fields))
     exclusions = tuple(frozenset(exclusion.data_source_set) for exclusion in used.exclusions)
-    return Link(used.name, used.anti_priority, keys, exclusions)
+    spec = relationship.spec
+    normalized = {source: text for source in keys if (text := spec.normalized_keys(source))}
+    return Link(used.name, used.anti_priority, keys, exclusions, normalized)

@@ -14,7 +14,7 @@ from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, errors_of, make_finding
 from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
-from snaploom.models.report import ExclusionReason, SnapshotReason
+from snaploom.models.report import DataFinding, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.findings import tree_findings
 from snaploom.plan.graph import JoinGraph, join_graph
@@ -159,6 +159,8 @@ class RunPlan:
     """Removals by `snapshotAutoDelete` after these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
     """Sources of which only the run knows everything."""
+    data_findings: tuple[DataFinding, ...] = ()
+    """What is wrong with the snapshots that sources list, and with files of published ones."""
 
     @property
     def due(self) -> tuple[PlannedSnapshot, ...]:

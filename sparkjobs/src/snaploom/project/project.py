@@ -15,6 +15,7 @@ from snaploom.confidential import remember_environment, visible_lines
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import EpochNanos, Resource, now
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.yamltext import to_yaml
 from snaploom.output.entries import SnapshotRecord
@@ -25,7 +26,7 @@ from snaploom.plan.times import Selection
 from snaploom.policy.pods import allowances_of
 from snaploom.project import Pages, Status, drawing
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
-from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
+from snaploom.run.declarations import Declarations, declared, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.joblog import writing_lines
 from snaploom.run.plannedoutput import plan_output
@@ -71,8 +72,9 @@ def load(
         variables: values of variables, before those of the project file.
 
     Raises:
-        InvalidDeclarations: `allow` names no list, or no entry. Findings about the declarations are
-    in `Project.findings`. ArgumentInvalid: `source` is something else.
+        InvalidDeclarations: `allow` names no list, or no entry; a file or folder is not there, or
+            nothing is declared. Findings about the declarations are in `Project.findings`.
+        ArgumentInvalid: `source` is something else.
     """
     remember_environment(os.environ)
     single = isinstance(source, str | os.PathLike | Resource)
@@ -90,9 +92,15 @@ def load(
         )
     allowed = allowances_of(os.environ, allow)
     choice = VariableChoice(env, dict(variables))
-    if not resources:
-        return Project(read_declarations(paths, allowed, choice))
-    return Project(declared(resources, paths, allowed, choice))
+    found = declared(resources, paths, allowed, choice)
+    nothing = [each for each in found.findings if each.code in _NOTHING_THERE]
+    if nothing:
+        raise InvalidDeclarations(nothing)
+    return Project(found)
+
+
+_NOTHING_THERE = frozenset({"SL101", "SL119"})
+"""Codes of files that cannot be read, and of sources that declare nothing."""
 
 
 class Project:

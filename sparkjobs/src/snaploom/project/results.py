@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import overload
 
 from pydantic import JsonValue
 
 from snaploom.confidential import visible_lines
-from snaploom.errors import SnaploomError
+from snaploom.errors import FIX, SnaploomError
 from snaploom.models.findings import Finding, errors_of
-from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
+from snaploom.models.report import DataFinding, Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.output.foldercheck import Fault
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.differences import DataComparison, RowChanges
@@ -34,7 +35,7 @@ class RunFailed(SnaploomError):
         runs: Sequence[Run],
         found: str = "",
         expected: str = "",
-        hint: str = "",
+        hint: str | None = None,
     ) -> None:
         """Attach the results of all outputs, those that are ok too."""
         super().__init__(message, found=found, expected=expected, hint=hint)
@@ -224,6 +225,11 @@ class Run:
         return tuple(text for snapshot in self.published for text in snapshot.warnings)
 
     @property
+    def data_findings(self) -> tuple[DataFinding, ...]:
+        """What is wrong, or new, in the data; it stopped nothing."""
+        return self.report.data_findings
+
+    @property
     def cause(self) -> str:
         """Return why it is not ok; empty if it is."""
         if self.is_ok:
@@ -231,6 +237,14 @@ class Run:
         first = next(iter(self.failed), None)
         message = self.report.message or (first.message if first else "")
         return message.splitlines()[0] if message else self.report.phase.value
+
+    @property
+    def _failure(self) -> tuple[str, str]:
+        """The whole message of what made it fail, with keys and all, and its fix."""
+        first = next(iter(self.failed), None)
+        message = self.report.message or (first.message if first else "") or self.cause
+        text, mark, fix = message.rpartition(FIX)
+        return (text, fix) if mark else (message, "")
 
     def __str__(self) -> str:
         lines = [
@@ -243,7 +257,8 @@ class Run:
         ]
         if not self.is_ok and not self.failed:
             lines.append(f"{self.report.phase.value}: {self.cause}")
-        return "\n".join([f"{self.output}: {'' if lines else 'nothing to publish'}", *lines])
+        head = f"{self.output}: {'' if lines else 'nothing to publish'}"
+        return "\n".join([head, *lines, *chain(*(each.lines for each in self.data_findings))])
 
     __repr__ = __str__
 
@@ -272,7 +287,10 @@ class Run:
         )
         nothing = "" if published or left else html_line(self.cause or "nothing to publish")
         warnings = "".join(html_line(f"warning: {text}") for text in self.warnings)
-        return f"{html_heading(self.output)}{published}{left}{nothing}{warnings}"
+        data = html_table(
+            ("about the data", "fix"), [(each, each.fix) for each in self.data_findings]
+        )
+        return f"{html_heading(self.output)}{published}{left}{nothing}{warnings}{data}"
 
 
 @dataclass(frozen=True)
@@ -293,13 +311,14 @@ class Runs(Sequence[Run]):
         Raises:
             RunFailed: one is not.
         """
-        failed = [f"{run.output}: {run.cause}" for run in self.items if not run.is_ok]
+        failed = [(run.output, *run._failure) for run in self.items if not run.is_ok]
         if failed:
             raise RunFailed(
                 "a run failed, or was interrupted",
                 runs=self.items,
-                found="; ".join(failed),
+                found="\n".join(f"{output}: {text}" for output, text, _ in failed),
                 expected="everything that is due is published",
+                hint="; ".join(dict.fromkeys(fix for *_, fix in failed if fix)) or None,
             )
         return self
 

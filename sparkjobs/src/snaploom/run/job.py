@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +13,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from snaploom.engine.rowcounts import TaskProgress, task_progress
+from snaploom.errors import MemoryUsedUp, SnaploomError
 from snaploom.models.common import EpochNanos
 from snaploom.output.folder import CrashPoint
 from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
@@ -18,10 +21,17 @@ from snaploom.run.runevents import EmitEvent, Interruption, run_interruptibly
 from snaploom.run.session.jvm import MemoryLimit
 from snaploom.run.session.spark import SPARK_FAILURES, SparkStopped, translated
 from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
+from snaploom.spark.failures import MORE_MEMORY
 
 Result = TypeVar("Result")
 POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
+
+
+OUT_OF_HEAP = 52
+"""Exit code of a JVM of Spark in which a task found no memory."""
+LAST_WORDS = 5.0
+"""Seconds that the end of a JVM is waited for, which begins with that of its session."""
 
 
 class JobGroup:
@@ -33,6 +43,10 @@ class JobGroup:
     def __init__(self, memory: MemoryLimit | None = None) -> None:
         self._spark: SparkSession | None = None
         self._names: dict[int, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._heap = ""
+        self._at_work = ""
+        self._rows: dict[int, int] = {}
         self._memory = memory or MemoryLimit()
         self._kills_before = self._memory.kills()
 
@@ -40,8 +54,23 @@ class JobGroup:
         """Put the jobs that this thread starts from here on into a group of their own."""
         with translated():
             spark.sparkContext.setJobGroup(name, description, interruptOnCancel=True)
+            if self._spark is not spark:
+                self._look_at(spark)
         self._spark = spark
         self._names[threading.get_ident()] = name
+        self.describe(description)
+
+    def describe(self, at_work: str) -> None:
+        """State what the next jobs are for, in case that they take more memory than there is."""
+        self._at_work = at_work
+        self._rows.clear()
+
+    def _look_at(self, spark: SparkSession) -> None:
+        gateway = getattr(spark.sparkContext, "_gateway", None)
+        self._process = getattr(gateway, "proc", None)
+        if gateway is not None:
+            heap = gateway.jvm.java.lang.Runtime.getRuntime().maxMemory()
+            self._heap = f"; its heap has {heap >> 20:,} MiB"
 
     @contextmanager
     def of_thread(self) -> Iterator[None]:
@@ -79,6 +108,7 @@ class JobGroup:
         """Return why nothing can be run any more; None while Spark is running."""
         if not self._is_spark_gone:
             return None
+        code = self._exit_code()
         if self._memory.kills() > self._kills_before:
             limit = self._memory.mebibytes()
             return SparkStopped(
@@ -87,7 +117,42 @@ class JobGroup:
                 hint="raise run.spark.driver.memory, or the setting spark.driver.memoryOverhead; "
                 "what was published stays, and nothing is half published",
             )
+        if code == OUT_OF_HEAP:
+            return SparkStopped(
+                "Spark's JVM ended because its heap was full",
+                found=self._work,
+                expected="a heap that holds the rows of a task, with each array whole",
+                hint=MORE_MEMORY,
+            )
+        if code == -signal.SIGKILL:
+            return SparkStopped(
+                "Spark's JVM was killed, as a kernel does whose memory is used up",
+                found=self._work,
+                expected="a machine whose memory holds the heap and what else runs there",
+                hint=f"if nobody killed it, let less run beside it; else run again. {MORE_MEMORY}",
+            )
         return SparkStopped("Spark was shut down while the run was at work")
+
+    def explained(self, error: SnaploomError) -> SnaploomError:
+        """The error, with what was at work where memory was used up."""
+        if isinstance(error, MemoryUsedUp):
+            found, error.found = error.found, self._work
+            error.found += f": {found}" * bool(found)
+        return error
+
+    def _exit_code(self) -> int | None:
+        """Exit code of the JVM, minus a signal; None where it goes on, or is no child of ours."""
+        if self._process is None:
+            return None
+        try:
+            return self._process.wait(LAST_WORDS)
+        except subprocess.TimeoutExpired:
+            return None
+
+    @property
+    def _work(self) -> str:
+        rows = sum(self._rows.values())
+        return f"{self._at_work}{f', after reading {rows:,} rows' * bool(rows)}{self._heap}"
 
     def check(self) -> None:
         """Stop here if nothing can be run any more.
@@ -107,6 +172,7 @@ class JobGroup:
                 with suppress(*SPARK_FAILURES):
                     group = task_progress(spark, name)
                     done, total = done + group.done, total + group.total
+                    self._rows.update(group.rows)
         return TaskProgress(done, total)
 
 

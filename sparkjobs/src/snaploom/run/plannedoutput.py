@@ -65,6 +65,7 @@ class Planned:
             "deletes": [],
             "unforeseen": [],
             "collect": None,
+            "dataFindings": [],
         }
         failure = self.failure
         failed = () if failure is None else (preflight_finding(failure, failure.reason),)

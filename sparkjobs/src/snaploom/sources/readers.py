@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
+from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.errors import SourceSchemaInvalid
+from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import DataSource
@@ -23,6 +25,7 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.sources.databases.declared import DatabaseSource
 from snaploom.sources.databases.reader import open_database
 from snaploom.sources.declared import DeclaredSource
+from snaploom.sources.files.fileset import FileSet
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.sources.files.reader import open_files
 from snaploom.sources.port import (
@@ -36,7 +39,7 @@ from snaploom.sources.port import (
 )
 from snaploom.sources.queries.reader import open_complex_query, open_simple_query
 from snaploom.sources.registry import declared
-from snaploom.sources.sourcefiles import SourceFiles
+from snaploom.sources.sourcefiles import ReadFiles, SourceFiles, shaped_fingerprint, shapes_of
 from snaploom.sources.tables.reader import open_table
 from snaploom.sources.transformers import (
     Columns,
@@ -137,23 +140,15 @@ class ShapedReader:
         frame = relabelled(columns.frame, schema)
         if columns.snapshot_field:
             frame = self._without(frame, columns.snapshot_field)
-        fingerprint = self._fingerprint(read.fingerprint)
         return replace(
             read,
             frame=frame,
-            fingerprint=fingerprint,
+            fingerprint=shaped_fingerprint(
+                read.fingerprint, chain(self.transformers, self.applicators)
+            ),
             snapshot_field=(),
             unshaped=read.frame.schema,
         )
-
-    def _fingerprint(self, read: str) -> str:
-        shapes = [
-            *(transformer.spec.model_dump_json() for transformer in self.transformers),
-            *(applicator.spec.model_dump_json() for applicator in self.applicators),
-        ]
-        if not shapes:
-            return read
-        return hashlib.sha256("\n".join([read, *shapes]).encode()).hexdigest()
 
     def _without(self, frame: DataFrame, parts: tuple[str, ...]) -> DataFrame:
         """The frame without a field, which may lie in structs; one that is gone stays gone."""
@@ -231,14 +226,17 @@ class Sources:
             spark, now, allow, listings, listed, self.reader, self._resources
         )
         self._opened: dict[str, SourceReader] = {}
-        self._applicators = {item.name: item for item in bundle.metadata_applicators}
-        self._transformers = {item.name: item for item in bundle.field_transformers}
 
     def reader(self, name: str) -> SourceReader:
         """The reader of one source; nothing is listed or read yet."""
         if name not in self._opened:
             self._opened[name] = self._shaped(self._bundle.source(name))
         return self._opened[name]
+
+    @property
+    def files(self) -> SourceFiles:
+        """The files of sources, each listed once."""
+        return self._context.files
 
     def look_again(self, frames: Iterable[SourceFrame], *, had_moment: bool = False) -> None:
         """Make sure that sources are as they were listed; one more listing, and no read of data.
@@ -270,13 +268,9 @@ class Sources:
         self._resources.close()
 
     def _shaped(self, source: DataSource) -> SourceReader:
-        known, variant = declared(source), source.spec.variant
-        return ShapedReader(
-            open_declared(known, self._context),
-            known.field,
-            tuple(self._transformers[used] for used in variant.field_transformers),
-            tuple(self._applicators[used] for used in variant.metadata_applicators),
-        )
+        known = declared(source)
+        opened = open_declared(known, self._context)
+        return ShapedReader(opened, known.field, *shapes_of(self._bundle, source.name))
 
 
 def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
@@ -286,6 +280,27 @@ def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
         below = listed_for(frame.below.values())
         found |= {id(each): each for each in (frame.listed, *below) if each is not None}
     return tuple(found.values())
+
+
+def located(
+    error: SnaploomError, frames: Iterable[SourceFrame], spark: SparkSession, allow: Allowances
+) -> SnaploomError:
+    """The error of a record that does not fit, with its line, column and value; others unchanged.
+
+    Spark names only the file of such a record.
+    """
+    place = unquote(error.found or "")
+    for each in listed_for(frames) if isinstance(error, SourceNotReadable) else ():
+        if not isinstance(each, ReadFiles):
+            continue
+        named = [one for one in each.read if one.file.uri.rpartition("/")[2] in place]
+        try:
+            found = FileSet(spark, each.listing, allow).unreadable(named) if named else None
+        except (SnaploomError, PySparkException, Py4JError):
+            continue  # which adds nothing to the error
+        if found is not None:
+            return found
+    return error
 
 
 def open_source(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from pydantic import JsonValue
 
@@ -14,6 +16,7 @@ from snaploom.files.listed import ListedFile, OtherFiles, SparkNeeded, fingerpri
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
@@ -137,6 +140,8 @@ class ReadFiles:
     """Files of the snapshot."""
     snapshot: EpochNanos | None = None
     """Its time, where paths hold it; None where each file of the source may have rows of it."""
+    notes: tuple[str, ...] = ()
+    """Remarks about their columns."""
 
     @property
     def resource(self) -> str:
@@ -150,12 +155,11 @@ class ReadFiles:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings about files without a byte: the writer may not have finished."""
+        """Warnings about columns, and files without a byte: the writer may not have finished."""
         empty = [each.file.uri for each in self.read if not each.file.length]
-        if not empty:
-            return ()
         count = f"{len(empty)} of {len(self.read)} files"
-        return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
+        zero = f"{count} have zero bytes, and no rows: {shown(empty)}"
+        return tuple(f"{self.resource}: {note}" for note in (*[zero][: len(empty)], *self.notes))
 
     def change(self, now: SourceFiles) -> Change | None:
         """List once more and return the difference, if any; `SourceError` if listing fails."""
@@ -255,3 +259,60 @@ def snapshot_bytes(
     by_path = path_snapshots(listing)
     found = listing.files if by_path is None else by_path.files_of(snapshot)
     return sum(each.file.length for each in found)
+
+
+# Fingerprints of snapshots, as runs record them: compared with what is there now.
+
+
+def shaped_fingerprint(read: str, shapes: Iterable[FieldTransformer | MetadataApplicator]) -> str:
+    """The fingerprint of a source's data in its final shape, from that of what is read."""
+    specs = [shape.spec.model_dump_json() for shape in shapes]
+    return _digest("\n".join([read, *specs])) if specs else read
+
+
+def shapes_of(
+    bundle: Bundle, name: str
+) -> tuple[tuple[FieldTransformer, ...], tuple[MetadataApplicator, ...]]:
+    """The transformers and the applicators of a source, in their order."""
+    variant = bundle.source(name).spec.variant
+    transformers = {one.name: one for one in bundle.field_transformers}
+    applicators = {one.name: one for one in bundle.metadata_applicators}
+    return (
+        tuple(transformers[used] for used in variant.field_transformers),
+        tuple(applicators[used] for used in variant.metadata_applicators),
+    )
+
+
+def queried_fingerprint(below: str, query: str) -> str:
+    """The fingerprint of a query over a snapshot of another source."""
+    return _digest(f"{below}\n{query}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def snapshot_fingerprint(
+    bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
+) -> str | None:
+    """The fingerprint that a run would record of a snapshot now.
+
+    None where there is nothing to compare: its files are gone, or are not its own, since a column
+    or the time of reading makes the snapshots.
+
+    Raises:
+        SourceError: the files cannot be listed.
+        SparkNeeded: only Spark can list them.
+    """
+    source = declared(bundle.source(name))
+    if source.snapshots_of is not None:
+        below = snapshot_fingerprint(bundle, source.snapshots_of, snapshot, files)
+        query = source.query(snapshot)
+        read = None if below is None or query is None else queried_fingerprint(below, query.text)
+    elif isinstance(source, FileSource):
+        by_path = path_snapshots(files.of(source))
+        found = () if by_path is None else by_path.files_of(snapshot)
+        read = fingerprint(each.file for each in found) if found else None
+    else:
+        read = None
+    return None if read is None else shaped_fingerprint(read, chain(*shapes_of(bundle, name)))

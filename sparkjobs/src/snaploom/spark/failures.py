@@ -73,9 +73,8 @@ def _rule(
 
 
 _HEADER_HINT = (
-    "give schemaFields, if they are declared, the names and the order of the header, and write "
-    'files with one header; formatOptions enforceSchema: "true" takes columns by their place, also '
-    "where a name of the header is empty or stands twice: declare schemaFields with it"
+    'leave formatOptions enforceSchema out, which matches columns by name; "true" takes them by '
+    "their place, whatever the header has: declare schemaFields with it"
 )
 _TYPE_HINT = (
     "the file's type differs from the declared or inferred one: correct schemaFields, or rewrite "
@@ -83,7 +82,26 @@ _TYPE_HINT = (
 )
 _OTHER_TYPE = "a column of a file has a type that cannot be read as the declared one"
 
+MORE_MEMORY = (
+    "raise run.spark.driver.memory (on a cluster run.spark.executor.memory too), such as to twice "
+    "as much; or have less in memory at once: fewer rows a key of a groupBy, or "
+    "fewer snapshots at a time"
+)
+"""Hint where memory is used up."""
+OF_WORKERS = (
+    "set PYSPARK_PYTHON to the path of a Python that has Snaploom, on every machine on which Spark "
+    "runs Python's workers, before the session starts"
+)
+"""Hint where workers lack a package."""
+
 _RULES = (
+    _rule(
+        r"(?P<found>ModuleNotFoundError: No module named '(?:snaploom|pyarrow)\b[^'\n]{0,80}')",
+        errors.SnaploomError,
+        OF_WORKERS,
+        "workers whose Python has Snaploom",
+        "Spark's Python workers run another Python than this process",
+    ),
     _rule(
         r"No space left on device|Read-only file system|Disk quota exceeded",
         errors.FolderNotWritable,
@@ -119,6 +137,15 @@ _RULES = (
         "files whose columns have the declared types",
     ),
     _rule(
+        r"Illegal Parquet type: (?P<found>INT64 \(TIMESTAMP\(NANOS,\w+\)\))",
+        errors.SourceSchemaInvalid,
+        "write the files with times in microseconds: pandas by to_parquet(..., "
+        "coerce_timestamps='us'), PyArrow by write_table with the same, Polars by "
+        "cast(pl.Datetime('us'))",
+        "times in microseconds, or in milliseconds",
+        "a Parquet file has times in nanoseconds, for which Spark has no type",
+    ),
+    _rule(
         r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "
         r"[^(]{1,300}\(avroType = .{1,300}\))",
         errors.SourceSchemaInvalid,
@@ -145,14 +172,14 @@ _RULES = (
         r"\s*Schema: (?P<expected>.*)",
         errors.SourceSchemaInvalid,
         _HEADER_HINT,
-        message="the header of a CSV file names other columns than the schema has",
+        message="the header of a CSV file is not that of the schema, name by name",
     ),
     _rule(
         r"Number of column in CSV header .*\n\s*(?P<found>Header length: \d+), "
         r"(?P<expected>schema size: \d+)",
         errors.SourceSchemaInvalid,
         _HEADER_HINT,
-        message="the header of a CSV file names more or fewer columns than the schema has",
+        message="the header of a CSV file has more or fewer columns than the schema",
     ),
     _rule(
         r"(?P<found>Unexpected character \(.{1,10} \(code 65279[^)]{0,20}\)\)|"
@@ -289,9 +316,10 @@ _RULES = (
     ),
     _rule(
         r"OutOfMemoryError|GC overhead limit",
-        errors.SnaploomError,
-        "give the driver or the executors more memory",
+        errors.MemoryUsedUp,
+        MORE_MEMORY,
         "enough memory for the data",
+        "Spark found no memory for what it reads or joins",
     ),
 )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import cast
@@ -65,6 +68,36 @@ def with_packages(jvm: JVMView) -> JVMView:
                 known[part] = JavaPackage(".".join(parts[:n]), jvm._gateway_client, jvm._id)
             above = known[part]
     return jvm
+
+
+# Python's workers, which Spark starts by a name where nobody chose an interpreter.
+
+WORKER_PYTHON = "PYSPARK_PYTHON"
+"""Environment variable that names the interpreter of Python workers."""
+WORKER_SETTING = "spark.pyspark.python"
+_LOCAL_MASTER = re.compile(r"local(\[|-cluster|$)")
+
+
+def worker_python(settings: Mapping[str, str]) -> str:
+    """The interpreter of workers on this machine: the chosen one, or else this process's."""
+    return os.environ.get(WORKER_PYTHON) or settings.get(WORKER_SETTING) or sys.executable
+
+
+@contextmanager
+def chosen_python(spark: SparkSession) -> Iterator[None]:
+    """Have functions that are made in the block run by `worker_python`, where workers are here.
+
+    PySpark takes the interpreter from the environment as its context starts, and the setting from
+    no one: else workers are whatever `python3` is, which need not have Snaploom.
+    """
+    context = spark.sparkContext
+    before = context.pythonExec
+    if _LOCAL_MASTER.match(context.master or ""):
+        context.pythonExec = worker_python(dict(context.getConf().getAll()))
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 # Hadoop's client in Spark's JVM, configured as one session, or as the session to come.

@@ -98,7 +98,7 @@ def common_cast(one: DataType, other: DataType) -> str | None:
         return f"castDataType: {{decimal: {{precision: {precision}, scale: {fraction}}}}}"
     if first in _FLOATING and second in _FLOATING:
         return None
-    if all(_is_numeric(variant) for variant in (first, second)):
+    if is_numeric(one) and is_numeric(other):
         return "castDataType: {double: {}}, which is exact for whole numbers up to 2^53"
     if "boolean" in (first, second) and all(
         variant == "boolean" or variant in _DIGITS for variant in (first, second)
@@ -148,8 +148,9 @@ def _flow_text(data_type: DataType) -> str | None:
     return None if variant in _NESTED else f"{{{variant}: {{}}}}"
 
 
-def _is_numeric(variant: str) -> bool:
-    return variant in _FLOATING or variant in _DIGITS or variant == "decimal"
+def is_numeric(data_type: DataType) -> bool:
+    """Whether it is a type of numbers."""
+    return DataType.variant_of(data_type) in _NUMBERS
 
 
 def _whole_and_fraction(data_type: DataType) -> tuple[int, int] | None:

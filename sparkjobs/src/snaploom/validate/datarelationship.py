@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from snaploom.models.common import STRING, DataType
-from snaploom.models.datarelationship import DataRelationship, KeyComponent, Representation
+from snaploom.models.common import LONG, STRING, DataType
+from snaploom.models.datarelationship import (
+    DataRelationship,
+    KeyComponent,
+    Normalization,
+    Representation,
+)
 from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import (
     FieldTransformer,
@@ -19,7 +24,7 @@ from snaploom.policy.fields import Findings, duplicate_findings, range_findings,
 from snaploom.policy.queries import expression_findings
 from snaploom.policy.references import Scope, key_column_findings
 from snaploom.sources.registry import declared
-from snaploom.types.merge import can_cast, common_cast
+from snaploom.types.merge import can_cast, common_cast, is_numeric
 from snaploom.types.schemas import folded_path, path_text, quote, split_path
 
 # FieldTransformer: expressions parse, replacements refer to groups, ranges are sound.
@@ -268,7 +273,14 @@ def _cast_for(one: KeyComponent, other: KeyComponent) -> str | None:
     is_text = one.cast_data_type == other.cast_data_type == STRING
     if not is_text or one.query is not None or other.query is not None:
         return None
-    return common_cast(one.fields_[0].data_type, other.fields_[0].data_type)
+    return common_cast(_text_of(one), _text_of(other))
+
+
+def _text_of(component: KeyComponent) -> DataType:
+    """The type whose texts a component without a query has once it is normalised."""
+    if not component.normalize:
+        return component.fields_[0].data_type
+    return LONG if Normalization.INTEGER in component.normalize else STRING
 
 
 def _component(
@@ -278,6 +290,7 @@ def _component(
     duplicates = duplicate_findings(names, owner, f"{path}.fields")
     return (
         *(f.model_copy(update={"path": f"{f.path}.fieldName"}) for f in duplicates),
+        *_normalizable(owner, component, f"{path}.normalize"),
         *_comparable(owner, component.cast_data_type, f"{path}.castDataType"),
         *_castable(owner, component, f"{path}.castDataType"),
         *(_query(owner, component, names, f"{path}.query", scope) if component.query else ()),
@@ -339,10 +352,32 @@ def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Find
     )
 
 
+def _normalizable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
+    """A finding where the values of a field have no text to normalise; queries give texts."""
+    declared, steps = component.fields_[0].data_type, component.normalize
+    if not steps or component.query is not None or declared == STRING:
+        return ()
+    name, is_number = component.fields_[0].field_name, is_numeric(declared)
+    if is_number and steps[0] is Normalization.INTEGER:
+        return ()
+    way = "begin it with INTEGER, or leave it out" if is_number else "leave it out"
+    return (
+        make_finding(
+            "SL166",
+            "a value of this type has no text that could be normalised so",
+            resource=owner.identity,
+            path=path,
+            found=f"{', '.join(steps)} of {name} ({type_text(declared)})",
+            expected="a field of type string" + (", or INTEGER first" if is_number else ""),
+            hint=f"{way} here: it may stand in the other representations only",
+        ),
+    )
+
+
 def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
     """A finding when Spark has no cast from a field's type; types of queries are known later."""
-    wanted = component.cast_data_type
-    declared = component.fields_[0].data_type
+    wanted, declared = component.cast_data_type, component.fields_[0].data_type
+    declared = STRING if component.normalize else declared
     if component.query is not None or _incomparable(wanted) or can_cast(declared, wanted):
         return ()
     return (

@@ -198,7 +198,7 @@ class _Properties:
         if node is not None:
             places = read_places(self.bundle, node.source)
             document["transformSourceObjects"] = [f"{at.namespace}/{at.name}" for at in places]
-            document["transformLogic"] = _logic(node)
+            document["transformLogic"] = _logic(self.bundle, node)
         return document | _described(field)
 
     def _type(self, type_: Type, path: tuple[str, ...]) -> dict[str, JsonValue]:
@@ -227,11 +227,13 @@ def _logical(type_: Type) -> str:
     return "object"
 
 
-def _logic(node: JoinNode) -> str:
+def _logic(bundle: Bundle, node: JoinNode) -> str:
     if not node.relationship:
         return f"rows of {node.source}"
+    normalized = bundle.relationship(node.relationship).spec.normalized_keys(node.source)
+    how = f", with {normalized}" if normalized else ""
     grouped = f", one list a {', '.join(node.group_by)}" if node.group_by else ""
-    return f"left join of {node.source} by {node.relationship}{grouped}"
+    return f"left join of {node.source} by {node.relationship}{how}{grouped}"
 
 
 def _described(field: Field) -> dict[str, JsonValue]:

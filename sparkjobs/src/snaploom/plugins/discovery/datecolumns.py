@@ -12,15 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from math import inf
 
-from snaploom.plugins.discovery.dates import Family
+from snaploom.plugins.discovery.dates import ColumnDates, Family
 from snaploom.plugins.discovery.foundfiles import (
     AGAIN,
     COPIED,
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     SAME_NAME,
+    Ask,
+    Guess,
+    Question,
 )
+from snaploom.plugins.discovery.layout import CHANGE_ORDER, ORDER_TAKEN, Layout
 from snaploom.plugins.discovery.names import column_words, table_words, word_likeness
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
@@ -97,6 +102,38 @@ def with_event_dates(profile: SourceProfile) -> SourceProfile:
         return profile  # a query would read the whole table anew for each day
     days = f"{len(dates.times):,} days of {len(found[0].sample):,} rows, none without"
     return _by(profile, found[0], days)
+
+
+def with_answer(profile: SourceProfile, ask: Ask) -> SourceProfile:
+    """The profile with the order of day and month that a person names, where it is open."""
+    found = profile.snapshot_column
+    if found is None or not found.dates.others:
+        return profile
+    options = (found.dates, *found.dates.others)
+    text = f"In which order are year, month and day in {profile.name}.{found.name}?"
+    (answer,) = ask([Question(text, tuple(map(_option, options)), 0, inf)])
+    if answer is None:
+        return profile
+    dates = replace(options[answer], others=())
+    return replace(profile, snapshot_column=replace(found, dates=dates))
+
+
+def guess_of(profile: SourceProfile) -> Guess | None:
+    """What is not certain about the dates of a source; None where all is."""
+    found = profile.snapshot_column
+    if found is None:
+        return profile.origin.guess if isinstance(profile.origin, Layout) else None
+    if not found.dates.others:
+        return None
+    chosen, *others = map(_option, (found.dates, *found.dates.others))
+    return Guess(
+        f"dates in {profile.name}.{found.name}", chosen, tuple(others), ORDER_TAKEN,
+        CHANGE_ORDER.format(found.dates.others[0].time_pattern),
+    )  # fmt: skip
+
+
+def _option(dates: ColumnDates) -> str:
+    return f"{dates.time_pattern}, {dates.times[0]:%Y-%m-%d} to {dates.times[-1]:%Y-%m-%d}"
 
 
 def event_columns(profile: SourceProfile) -> list[ColumnProfile]:

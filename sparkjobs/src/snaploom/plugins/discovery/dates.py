@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from functools import cache, lru_cache
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.models.common import DataType, DecimalType, Empty
-from snaploom.models.datasource import TimeFormat
+from snaploom.models.common import (
+    MONTH_NAME,
+    DataType,
+    DecimalType,
+    Empty,
+    Granularity,
+    PatternInvalid,
+    parse_pattern,
+)
+from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.sources.prefix import NotAnInstant, instant_of
 from snaploom.types.arrow import spark_type
 from snaploom.types.schemas import SIMPLE_TYPES, Decimal, Simple
 
@@ -74,7 +86,7 @@ _OF_SPARK = {
 }
 
 
-# Dates in names of files and folders: their forms, and the instants that they mean.
+# Dates in names of files and folders, and in columns: their forms, and the instants that they mean.
 
 EARLIEST, LATEST = 1970, 2100
 """Years of dates in names: other numbers are numbers."""
@@ -93,105 +105,230 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class DateForm:
-    """One way to write a date in a name."""
+    """One way to write a date, as the engine reads it."""
 
     name: str
-    """As people write it, and Spark's patterns."""
-    pattern: str
-    strptime: str
-    """Python's format of the text without separators that the engine takes apart; empty for seconds
-    or milliseconds since 1970."""
+    """Its pattern, or what it counts."""
     unit: Unit
-    time_format: TimeFormat | None
-    """Format by which the engine reads it; None where `name` is the pattern by which it does."""
+    time_format: TimeFormat
+
+    @property
+    def pattern(self) -> str | None:
+        """The `timePattern`; None where the format needs none."""
+        return self.name if self.time_format is TimeFormat.PATTERN else None
+
+    @property
+    def has_names(self) -> bool:
+        """Whether months have names."""
+        return "MMM" in self.name
+
+    @property
+    def has_short_year(self) -> bool:
+        """Whether years have two digits."""
+        return "yy" in self.name and "yyyy" not in self.name
+
+    @property
+    def may_be_parts(self) -> bool:
+        """Whether its numbers may as well be those of parts or versions."""
+        is_short = self.unit is Unit.MONTH or self.has_short_year
+        return is_short and not self.has_one_width and not self.has_names
+
+    @property
+    def has_one_width(self) -> bool:
+        """Whether all of its texts have the same length."""
+        return self.pattern is None or parse_pattern(self.pattern).has_one_width
 
     def instant(self, text: str) -> datetime | None:
         """The time in UTC; None where the text is no such date."""
-        if not re.fullmatch(self.pattern, text):
-            return None
-        try:
-            if not self.strptime:
-                seconds = int(text) / (1000 if self.time_format is _MILLIS else 1)
-                found = datetime.fromtimestamp(seconds, UTC)
-            elif self.unit is Unit.WEEK:  # strptime takes a week 53 of any year
-                found = datetime.fromisocalendar(int(text[:4]), int(text[-2:]), 1)
-                found = found.replace(tzinfo=UTC)
-            else:
-                found = datetime.strptime(text.rstrip("Z"), self.strptime).replace(tzinfo=UTC)
-        except (ValueError, OverflowError, OSError):
-            return None
-        return found if EARLIEST <= found.year <= LATEST else None
+        return _instant(self, text)
 
 
-_MILLIS = TimeFormat.UNIX_MILLISECONDS
-_DATE, _TIME = TimeFormat.ISO8601_DATE, TimeFormat.ISO8601_DATE_TIME
+_PER_MICROSECOND = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _week(separator: str, letters: str) -> DateForm:
-    """An ISO week such as `2026-W05`, by the text between year and number."""
-    return DateForm(
-        f"YYYY{separator}'{letters}'ww", rf"\d{{4}}{separator}{letters}\d\d",
-        f"%G{separator}{letters}%V", Unit.WEEK, None,
-    )  # fmt: skip
+@lru_cache(maxsize=65_536)  # names of many files have the same days
+def _instant(form: DateForm, text: str) -> datetime | None:
+    settings = FromFieldValue(
+        field_name="date", time_format=form.time_format, time_pattern=form.pattern
+    )
+    try:
+        found = _EPOCH + timedelta(microseconds=instant_of(text, settings) // _PER_MICROSECOND)
+    except (NotAnInstant, OverflowError):
+        return None
+    return found if EARLIEST <= found.year <= LATEST else None
 
 
-FORMS: tuple[DateForm, ...] = (
-    *(_week(between, letters) for between in ("-", "_", "") for letters in ("W", "w", "KW", "kw")),
-    DateForm("yyyy-MM-ddTHH:mm:ss", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?", "%Y-%m-%dT%H:%M:%S",
-             Unit.SECOND, _TIME),
-    DateForm("yyyyMMddTHHmmss", r"\d{8}T\d{6}Z?", "%Y%m%dT%H%M%S", Unit.SECOND, _TIME),
-    DateForm("yyyyMMdd_HHmmss", r"\d{8}_\d{6}", "%Y%m%d_%H%M%S", Unit.SECOND, None),
-    DateForm("yyyy-MM-dd_HH-mm-ss", r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", "%Y-%m-%d_%H-%M-%S",
-             Unit.SECOND, None),
-    DateForm("yyyy-MM-dd", r"\d{4}-\d\d-\d\d", "%Y-%m-%d", Unit.DAY, _DATE),
-    DateForm("yyyy_MM_dd", r"\d{4}_\d\d_\d\d", "%Y_%m_%d", Unit.DAY, None),
-    DateForm("yyyy.MM.dd", r"\d{4}\.\d\d\.\d\d", "%Y.%m.%d", Unit.DAY, None),
-    DateForm("dd.MM.yyyy", r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y", Unit.DAY, None),
-    DateForm("dd-MM-yyyy", r"\d\d-\d\d-\d{4}", "%d-%m-%Y", Unit.DAY, None),
-    DateForm("dd_MM_yyyy", r"\d\d_\d\d_\d{4}", "%d_%m_%Y", Unit.DAY, None),
-    DateForm("yyyyMMddHHmmss", r"\d{14}", "%Y%m%d%H%M%S", Unit.SECOND, None),
-    DateForm("milliseconds since 1970", r"1\d{12}", "", Unit.SECOND, _MILLIS),
-    DateForm("yyyyMMddHHmm", r"\d{12}", "%Y%m%d%H%M", Unit.SECOND, None),
-    DateForm("yyyyMMddHH", r"20\d{8}", "%Y%m%d%H", Unit.HOUR, None),
-    DateForm("seconds since 1970", r"1\d{9}", "", Unit.SECOND, TimeFormat.UNIX_SECONDS),
-    DateForm("yyyyMMdd", r"\d{8}", "%Y%m%d", Unit.DAY, _DATE),
-    DateForm("yyyy-MM", r"\d{4}-\d\d", "%Y-%m", Unit.MONTH, None),
-    DateForm("yyyy_MM", r"\d{4}_\d\d", "%Y_%m", Unit.MONTH, None),
-    DateForm("yyyyMM", r"\d{6}", "%Y%m", Unit.MONTH, None),
-    DateForm("yyyy", r"\d{4}", "%Y", Unit.YEAR, None),
+Orders = tuple[tuple[tuple[DateForm, ...], ...], ...]
+"""The ways to read a text by its characters: of an order of year, month and day the form with all
+digits and that without leading zeros. Orders of a later group count where none before fits."""
+
+_YEAR = "(?:19[7-9][0-9]|20[0-9]{2}|2100)"
+_LETTER = r"[^\W\d_]"
+_PARTS = {
+    "Y": _YEAR, "N": "[0-9]{1,2}", "9": "[0-9]", "A": f"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})",
+    "L": "(?P<letters>W|w|KW|kw)", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
+    "T": r"(?:(?P<t>[T_ -])[0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}(?P<z>Z?))?",
+    "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
+}  # fmt: skip
+_SHAPES = tuple(
+    (
+        re.compile(
+            "(?<![0-9])"
+            + "".join(
+                _PARTS.get(letter, "(?P=s)" if letter in text[:place] else
+                           "(?P<s>[-_. /])" if letter == "-" else "(?P<s>[-_. /]?)")
+                for place, letter in enumerate(text)
+            )
+            + "(?![0-9])"
+        ),
+        orders,
+    )
+    for text, *orders in (
+        ("Y~LN", ("YYYY-'L'ww",)),
+        ("LN~Y", ("'L'ww-YYYY",)),
+        ("Y9999999999", ("yyyyMMddHHmmss",)),
+        ("9999999999999", ("milliseconds since 1970",)),
+        ("Y99999999", ("yyyyMMddHHmm",)),
+        ("9999999999", ("yyyyMMddHH",), ("seconds since 1970",)),
+        ("Y-N-NT", ("yyyy-MM-dd",), ("yyyy-dd-MM",)),
+        ("N-N-YT", ("dd-MM-yyyy", "MM-dd-yyyy")),
+        ("8T", ("yyyyMMdd",), ("ddMMyyyy", "MMddyyyy"), ("yyyyddMM",)),
+        ("N~A~Y", ("dd-MMM-yyyy",)),
+        ("A~N~Y", ("MMM-dd-yyyy",)),
+        ("Y~A~N", ("yyyy-MMM-dd",)),
+        ("N~A~99", ("dd-MMM-yy", "yy-MMM-dd")),
+        ("A~Y", ("MMM-yyyy",)),
+        ("Y~A", ("yyyy-MMM",)),
+        ("Y-999", ("yyyy-DDD",)),
+        ("Y999", ("yyyyDDD",)),
+        ("Y-9999", ("yyyy-MMdd",), ("yyyy-ddMM",)),
+        ("9999-Y", ("ddMM-yyyy", "MMdd-yyyy")),
+        ("<N-N-99>", ("dd-MM-yy", "MM-dd-yy", "yy-MM-dd")),
+        ("Y-N", ("yyyy-MM",), ("YYYY/ww",)),
+        ("N-Y", ("MM-yyyy",)),
+        ("999999", ("yyyyMM", "yyMMdd", "ddMMyy", "MMddyy", "MMyyyy")),
+        ("Y", ("yyyy",)),
+    )
 )  # fmt: skip
-"""Longer forms first: the first that fits a text is taken."""
-
-_DATE_TEXT = re.compile(
-    r"(?<![0-9])(?:" + "|".join(f"(?:{form.pattern})" for form in FORMS) + r")(?![0-9])"
-)
+"""Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits,
+`A` the name of a month, `T` a time, `-` a separator, the same everywhere, and `~` one that may be
+missing."""
+_FORMATS = {
+    "yyyy-MM-dd": TimeFormat.ISO8601_DATE,
+    "yyyyMMdd": TimeFormat.ISO8601_DATE,
+    "milliseconds since 1970": TimeFormat.UNIX_MILLISECONDS,
+    "seconds since 1970": TimeFormat.UNIX_SECONDS,
+}
+_MOST_DAYS_APART = 3_650
+"""Days over which orders that differ in the year may spread the files of a few months."""
 
 
 @dataclass(frozen=True)
 class FoundDate:
-    """A date inside a text."""
+    """A text inside another one that may be a date."""
 
     start: int
     end: int
-    form: DateForm
-    instant: datetime
+    orders: Orders
 
 
-def date_of(text: str) -> FoundDate | None:
-    """The date that a whole text is; None for another text."""
-    for form in FORMS:
-        instant = form.instant(text)
-        if instant is not None:
-            return FoundDate(0, len(text), form, instant)
-    return None
+def dates_in(text: str, without: Container[Orders] = ()) -> list[FoundDate]:
+    """The texts that may be dates, one after the other, but for some ways to read them."""
+    found: list[FoundDate] = []
+    for place, (form, _) in enumerate(_SHAPES) if re.search("[0-9]", text) else ():
+        for match in form.finditer(text):
+            (start, end), orders = match.span(), _orders(place, *_marks(match))
+            is_free = not any(start < other.end and other.start < end for other in found)
+            if is_free and orders not in without:
+                found.append(FoundDate(start, end, orders))
+    return sorted(found, key=lambda date: date.start)
 
 
-def dates_in(text: str) -> Iterator[FoundDate]:
-    """The dates in a text, one after the other."""
-    for match in _DATE_TEXT.finditer(text):
-        found = date_of(match[0])
-        if found is not None:
-            yield FoundDate(match.start(), match.end(), found.form, found.instant)
+def orders_of(text: str) -> Orders:
+    """The ways to read a whole text as a date; none for another text."""
+    return next(
+        (_orders(place, *_marks(match)) for place, (form, _) in enumerate(_SHAPES)
+         if (match := form.fullmatch(text))), (),
+    )  # fmt: skip
+
+
+def fitting(orders: Orders, texts: Iterable[str]) -> tuple[DateForm, ...]:
+    """The forms by which all texts are dates, the likeliest first.
+
+    There are several where nothing shows which number is the day. Years of two digits count where
+    texts differ, and numbers of one digit beside them where they fit in one order only: versions
+    look like that.
+    """
+    distinct = set(texts)
+    for group in orders:
+        first = [next((f for f in one if all(map(f.instant, distinct))), None) for one in group]
+        found = [f for f in first if f and (len(distinct) > 1 or not f.has_short_year)]
+        if len(found) > 1:
+            found = [f for f in found if not f.has_short_year or f.has_names or f.has_one_width]
+        if found:
+            return _likeliest(found, distinct)
+    return ()
+
+
+def _likeliest(forms: Sequence[DateForm], texts: Iterable[str]) -> tuple[DateForm, ...]:
+    """Forms without gaps first, then by the time between first and last day, then day first."""
+    spans = {form: _days_of(form, texts) for form in forms}
+    first, *others = sorted(forms, key=lambda form: _irregularity(spans[form]))
+    least = max(20 * _length(spans[first]), _MOST_DAYS_APART)
+    return (first, *(form for form in others if _length(spans[form]) <= least))
+
+
+def _days_of(form: DateForm, texts: Iterable[str]) -> list[date]:
+    return sorted({found.date() for text in texts if (found := form.instant(text)) is not None})
+
+
+def _length(days: Sequence[date]) -> int:
+    return (days[-1] - days[0]).days
+
+
+def _irregularity(days: Sequence[date]) -> int:
+    """Return 0 for all days, all workdays, or first days of months; else days between the ends."""
+    gaps = {(later - earlier).days for earlier, later in pairwise(days)}
+    months = {(b.year - a.year) * 12 + b.month - a.month for a, b in pairwise(days)}
+    is_monthly = months == {1} and all(day.day == 1 for day in days)
+    are_workdays = len(days) > 3 and gaps == {1, 3} and all(day.weekday() < 5 for day in days)
+    return 0 if gaps == {1} or is_monthly or are_workdays else _length(days)
+
+
+def _marks(match: re.Match[str]) -> tuple[str, ...]:
+    groups = match.groupdict()
+    return tuple(groups.get(name) or "" for name in ("s", "letters", "t", "c", "z"))
+
+
+_T, _Z = "'T'", "'Z'"
+_SHORT = {"MM": "M", "dd": "d", "ww": "w"}
+
+
+@cache
+def _orders(place: int, separator: str, letters: str, t: str, c: str, z: str) -> Orders:
+    time = f"{t.replace('T', _T)}HH{c}mm{c}ss{z.replace('Z', _Z)}" if t else ""
+    found: list[tuple[tuple[DateForm, ...], ...]] = []
+    for group in _SHAPES[place][1]:
+        names = [text.replace("-", separator).replace("L", letters) + time for text in group]
+        found.append(tuple(_variants(name) for name in names))
+    return tuple(found)
+
+
+def _variants(name: str) -> tuple[DateForm, ...]:
+    """The form of a pattern, and that without leading zeros where it can be read."""
+    time_format = _FORMATS.get(name, TimeFormat.PATTERN)
+    if time_format in (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS):
+        return (DateForm(name, Unit.SECOND, time_format),)
+    units = {Granularity.MINUTE: Unit.SECOND}
+    granularity = parse_pattern(name).granularity
+    unit = units.get(granularity) or Unit(granularity)
+    forms = [DateForm(name, unit, time_format)]
+    short = re.sub(r"([A-Za-z])\1*", lambda unit: _SHORT.get(unit[0], unit[0]), name)
+    with suppress(PatternInvalid):
+        parse_pattern(short)
+        forms.append(DateForm(short, unit, TimeFormat.PATTERN))
+    return tuple(forms)
 
 
 # Dates in a column, where they are few enough to be the snapshots of a source.
@@ -216,6 +353,8 @@ class ColumnDates:
     """Format by which the engine reads an exact one."""
     time_pattern: str | None = None
     """Of `PATTERN`."""
+    others: tuple[ColumnDates, ...] = ()
+    """What the same texts are in another order of day and month, which they do not exclude."""
 
 
 def column_dates(kind: ColumnType, values: pa.Array) -> ColumnDates | None:
@@ -272,23 +411,19 @@ _EARLIEST, _LATEST = 0, int(datetime(LATEST, 1, 1, tzinfo=UTC).timestamp()) * 10
 
 def _of_texts(texts: list[str], kind: ColumnType) -> ColumnDates | None:
     """Days, weeks or months as text, all of one form; of numbers only 20260131."""
-    first = date_of(texts[0])
-    if first is None or first.form.unit not in _UNITS:
-        return None
     if kind.family is Family.WHOLE and not all(map(_DIGITS.fullmatch, texts)):
         return None
-    found = [first.form.instant(text) for text in texts]
-    times = [instant for instant in found if instant is not None]
-    if len(times) < len(texts):
-        return None
-    time_format, pattern = _reading(first.form, kind)
-    return ColumnDates(tuple(sorted(times)), first.form.unit, True, time_format, pattern)
+    found = [
+        _by_form(form, texts, kind)
+        for form in fitting(orders_of(texts[0]), texts)
+        if form.unit in _UNITS and (kind.family is not Family.WHOLE or form.name == "yyyyMMdd")
+    ]
+    return replace(found[0], others=tuple(found[1:])) if found else None
 
 
-def _reading(form: DateForm, kind: ColumnType) -> tuple[TimeFormat, str | None]:
-    """Return the format by which the engine reads the form in a column of a type."""
-    if form.time_format is None:
-        return TimeFormat.PATTERN, form.name
-    if kind.family is Family.WHOLE:
-        return TimeFormat.PATTERN, "yyyyMMdd"
-    return form.time_format, None
+def _by_form(form: DateForm, texts: list[str], kind: ColumnType) -> ColumnDates:
+    times = tuple(sorted(found for text in texts if (found := form.instant(text)) is not None))
+    is_number = kind.family is Family.WHOLE
+    time_format = TimeFormat.PATTERN if is_number else form.time_format
+    pattern = form.name if is_number else form.pattern
+    return ColumnDates(times, form.unit, True, time_format, pattern)

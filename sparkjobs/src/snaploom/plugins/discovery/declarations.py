@@ -38,7 +38,7 @@ from snaploom.models.outputdataset import (
     Transformations,
     UsedRelationship,
 )
-from snaploom.plugins.discovery.datecolumns import event_columns
+from snaploom.plugins.discovery.datecolumns import event_columns, guess_of
 from snaploom.plugins.discovery.dates import UNSIGNED, ColumnType, Family
 from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.plugins.discovery.jointree import Joined, ProposedTree, field_of, role_name
@@ -110,7 +110,7 @@ def declare(
     written = _Written(tree, joined, by_name, names, sources)
     written.add_all(found)
     return Declarations(
-        sources=tuple(one for group in declared for one in group) + (*roles, *written.roles),
+        sources=(*(one for group in declared for one in group), *roles, *written.roles),
         relationships=tuple(written.relationships),
         output=_output(tree, joined, written, by_name, found, folder_uri),
         left_out=tree.left_out,
@@ -168,7 +168,7 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
         head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
     if profile.is_untyped:
-        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
+        head.append("no schemaFields, since files differ in columns, and no header names them")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
         why = (
@@ -182,15 +182,17 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
 
 def _snapshot_text(profile: SourceProfile) -> list[str]:
     """The column with the snapshots and its evidence, or those that could be it."""
-    found = profile.snapshot_column
+    found, guess = profile.snapshot_column, guess_of(profile)
+    guessed = [] if guess is None else [guess.text]
     if found is not None:
         times = found.dates.times
         return [
+            *guessed,
             f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in the data "
-            f"read ({found.evidence})"
+            f"read ({found.evidence})",
         ]
     others = [] if profile.times else [column.name for column in event_columns(profile)]
-    return [f"could be divided by: {', '.join(others)}"] if others else []
+    return [*guessed, *([f"could be divided by: {', '.join(others)}"] if others else [])]
 
 
 def _origin_text(profile: SourceProfile) -> str:
@@ -417,8 +419,11 @@ def _output(
             "joined as soon as their marks in relationships.yaml are removed"
         )
         others += written.others
+    key = found.primary.get(root.name)
+    is_whole = key is not None and (key.is_declared or root.rows_read == root.rows)
     rooted = RootDataSource(
         data_source=joined.of(0),
+        root_key=tuple(path_text((c,)) for c in key.columns) if key and is_whole else (),
         snapshot_filter=SnapshotFilter(
             from_interval=FromInterval(
                 interval_start_date=LocalDateTime(
@@ -433,9 +438,8 @@ def _output(
     if others:
         model["other_data_sources"] = tuple(others)
         model["data_relationships"] = tuple(UsedRelationship(name=name) for name in written.used)
-    key = found.primary.get(root.name)
     path: CommentPath = ("spec", "dataModel", "rootDataSource")
-    if key is not None:
+    if key is not None and not is_whole:
         columns_text = ", ".join(path_text((column,)) for column in key.columns)
         comments[path] = f"to have its key checked, add `rootKey: [{columns_text}]`"
     comments[*path, "snapshotFilter"] = interval.reason + (

@@ -15,7 +15,7 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file
-from snaploom.plugins.discovery.datecolumns import with_event_dates
+from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     DATABASE_ROWS,
@@ -216,7 +216,7 @@ def discover(
         uris: folders, files and databases.
         folder_uri: of the folder for the declarations, with a final `/`.
         root: the table whose rows the output has; None to choose one.
-        ask: asks a person where the evidence is close; without, guesses say what was taken.
+        ask: asks a person where the evidence is close; without, guesses are stated.
         read_database: reads a database.
         only: sources to declare; empty for all.
         without: sources to leave out.
@@ -232,7 +232,7 @@ def discover(
     listing = list_files(uri for uri in uris if not is_database(uri))
     in_files = database_files(listing.files)
     files = [file for file in listing.files if file.uri not in in_files]
-    layouts, others = layouts_of(files)
+    layouts, others = layouts_of(files, ask)
     databases = [
         (address, read_database_file(address) if is_file else read_database(address))
         for address in (*addresses, *in_files.values())
@@ -274,6 +274,7 @@ def discover(
         with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
+    rooted = tuple(with_answer(profile, ask) for profile in rooted)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *found.stopped, *declared.left_out))
     return Discovery(
@@ -285,7 +286,7 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=guesses,
+        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
     )
 
 

@@ -1,4 +1,4 @@
-"""Candidates of a column, and what stops each: `snaploom init --from URI --explain TABLE.COLUMN`."""
+"""Candidates of a column, and what stops each: `init --from URI --explain TABLE.COLUMN`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from snaploom.confidential import without_secrets
+from snaploom.confidential import visible, without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
@@ -106,7 +106,7 @@ MOST_ELEMENTS = 200
 """Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
 multiply."""
 MOST_STRUCTS = 500_000
-"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred MB."""
 MOST_REPEATED = 10
 """Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60
@@ -331,8 +331,6 @@ def json_format(head: bytes) -> JsonFormat:
 
 # The files below a URI with their sizes, listed once and never opened.
 
-SPECIAL = re.compile(r"[{}\[\]*?\\\"]")
-"""Letters that globs, prefixes or YAML would take for their own."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -378,11 +376,11 @@ class Guess:
     others: tuple[str, ...]
     evidence: str
     change: str
-    """What to do if it is wrong."""
+    """Remedy if it is wrong."""
 
     @property
     def text(self) -> str:
-        """One line that says it."""
+        """The guess on one line."""
         others = f", and not {' or '.join(self.others)}" if self.others else ""
         return f"guess: {self.what}: {self.chosen}{others} ({self.evidence}); else {self.change}"
 
@@ -438,13 +436,13 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
-    if SPECIAL.search(whole):
+    if not _is_written_as_is(whole):
         raise ArgumentInvalid(
-            "this URI has letters that mean something else in a glob",
+            "declarations cannot have this path",
             path="--from",
-            found=uri,
-            expected="a folder or a file without { } [ ] * ? \\ and quotes",
-            hint="name the folder above, whose files are found by themselves",
+            found=visible(uri),
+            expected="a path of text without `$(`, which begins a variable",
+            hint="rename it, or make a link to it without",
         )
     one = _as_file(whole)
     if one is not None:
@@ -458,7 +456,9 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
             path="--from",
             found=f"nothing at {store.uri}",
             expected="a folder with files, or a file",
-            hint="check the spelling; for a bucket, check endpoint and credentials in the "
+            hint="name the folder above: this is no glob"
+            if re.search(r"[*?\[{]", uri)
+            else "check the spelling; for a bucket, check endpoint and credentials in the "
             "environment as well",
         )
     left_out = [
@@ -478,9 +478,14 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
 def _not_readable(info: ObjectInfo) -> str:
     if not info.is_plain:
         return "a link, pipe or device, which is not followed"
-    if SPECIAL.search(info.key):
-        return "its name has letters that globs take for their own"
+    if not _is_written_as_is(info.key):
+        return "its name has `$(`, which begins a variable, or is no text: rename it"
     return ""
+
+
+def _is_written_as_is(path: str) -> bool:
+    """Whether declarations can have a path as it is."""
+    return "$(" not in path and path == path.encode("utf-8", "replace").decode("utf-8")
 
 
 def _as_file(whole: str) -> FoundFile | None:

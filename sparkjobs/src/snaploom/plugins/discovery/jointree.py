@@ -149,6 +149,9 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     keys = {column for r in mine for column in r.child_columns}
     own = [c.name for c in profile.columns if c.name not in keys]
     own = [c for c in own if column_words(c, profile.prefix).base]
+    key = found.primary.get(name)
+    if key is not None and len(key.columns) == 1 and key.columns[0] in own:
+        return False  # sales with a number of their own
     return len({r.parent for r in mine}) >= 2 and len(own) <= _LINK_COLUMNS
 
 
@@ -287,7 +290,7 @@ class _Growth:
         return True
 
     def _too_many(self, place: int, one: Relationship, copies: float) -> str:
-        """Why a child is no array, by counts, and what to do."""
+        """Reason for which a child is no array, by counts, and the remedy."""
         rows = f"{one.rows_per_key:,.0f} rows a key of {one.parent}"
         if copies / self._copies[0] > MOST_ELEMENTS:
             path = self._copies[place] / self._copies[0]
@@ -306,13 +309,13 @@ class _Growth:
 def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) -> list[Joined]:
     """Nodes with names of their own: those of a source that occurs several times by their role.
 
-    A name has at most one word for the way to it: that of the nearest source that tells it apart.
+    A name has at most one word for the way to it: that of the nearest distinct source.
     """
     times = Counter(node.table for node in nodes)
     taken = {"data"}
     named: list[Joined] = []
     ways: list[tuple[str, ...]] = []
-    """For each node, what tells its children apart, the nearest first."""
+    """For each node, words that distinguish its children, the nearest first."""
     for place, node in enumerate(nodes):
         is_role = times[node.table] > 1 and place > 0
         field, way = field_of(node.table), field_of(node.table)
@@ -335,15 +338,17 @@ def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) 
 def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str]:
     """The name of a source by the column that refers to it: `origin`, `billing_address`.
 
-    The second text has what that says beyond the source's own name: `billing`. A prefix is a word
+    The second text has the words beyond the source's own name: `billing`. A prefix is a word
     that all columns of the source that refers begin with.
     """
     column = one.child_columns[-1]
     base = column_words(column, prefix).base or words_of(column)
     words = table_words(table)
-    if {stem(word) for word in base} <= {stem(word) for word in words} or len(base[0]) <= 2:
-        return "_".join(words), ""
     role = "_".join(base)
+    if {stem(word) for word in base} <= {stem(word) for word in words}:
+        return role, ""
+    if len(base[0]) <= 2:
+        return "_".join(words), ""
     if abbreviates(base[-1], words):  # cdemo of customer_demographics
         return role, role
     own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from fnmatch import translate
+from math import inf
 from typing import TypeVar
 
-from snaploom.plugins.discovery.dates import Unit, dates_in
-from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.plugins.discovery.dates import (
+    DateForm,
+    Orders,
+    Unit,
+    dates_in,
+    fitting,
+)
+from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
@@ -19,11 +25,14 @@ from snaploom.plugins.discovery.paths import (
     Kind,
     ParsedPath,
     Piece,
+    date_parts,
     day_piece,
     format_of,
+    may_be_days,
     parse_path,
     part_of,
 )
+from snaploom.sources.files.globs import escape_glob
 
 # Tables of Iceberg and Delta, as a listing shows them: folders with a history of their own.
 
@@ -99,6 +108,7 @@ GENERIC_STEMS = frozenset({
 VARIANT = "file_variant"
 """Name of the column with the word in which names of files of one table differ."""
 _T = TypeVar("_T")
+_Groups = dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
 _CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
 
 
@@ -116,6 +126,8 @@ class Layout:
     values: tuple[tuple[str, ...], ...]
     """Of each file the text of each piece."""
     times: tuple[datetime | None, ...]
+    guess: Guess | None = None
+    """About its dates, where the names do not prove which they are."""
 
     @property
     def is_dated(self) -> bool:
@@ -132,36 +144,198 @@ class Layout:
         """Precision of its times."""
         forms = [piece.form for piece in self.pieces if piece.form is not None]
         parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
-        if "hour" in parts:
-            return Unit.HOUR
-        return Unit(parts[-1]) if parts else forms[-1].unit if forms else Unit.DAY
+        found = [Unit(part) for part in parts] or [form.unit for form in forms[-1:]] or [Unit.DAY]
+        return min(found, key=list(Unit).index)
 
     def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
         """The files of one time."""
         return tuple(f for f, t in zip(self.files, self.times, strict=True) if t == time)
 
 
-def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
-    """The sources that files are, and the files that are none; those of tables are neither."""
+def layouts_of(
+    files: Iterable[FoundFile], ask: Ask = nobody
+) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
+    """The sources that files are, and the files that are none; those of tables are neither.
+
+    `ask` is asked where names leave open which number is the day.
+    """
     listed = list(files)
     left_out: list[LeftOut] = []
     published = published_folders(listed)
     tables = tuple(f"{table.uri}/" for table in table_folders(listed))
-    groups: dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
-    groups = defaultdict(list)
+    data: list[FoundFile] = []
     for file in listed:
         if file.uri.startswith((*tables, *published)):
             continue
         reason = _no_data(file)
-        if reason is not None:
-            if reason:
-                left_out.append(LeftOut(file.uri, reason))
-            continue
-        parsed = parse_path(file.key)
-        groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
+        if reason is None:
+            data.append(file)
+        elif reason:
+            left_out.append(LeftOut(file.uri, reason))
     left_out.extend(LeftOut(uri, "published by Snaploom itself") for uri in published)
-    merged = _without_lone_parts(groups)
-    return _named([_layout(key[1], members) for key, members in merged]), tuple(left_out)
+    series = list(_series(data, {}, None))
+    _decide(series, ask)
+    groups: _Groups = defaultdict(list)
+    guesses: dict[str, Guess] = {}
+    for one in series:
+        for file, parsed in one.members:
+            decided = _decided(parsed, one.forms)
+            groups[*one.key, decided.pieces].append((file, decided))
+        if one.guess is not None:
+            guesses.update((file.uri, one.guess) for file, _ in one.members)
+    named = _named([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
+    return tuple(_with_guess(one, guesses.get(one.files[0].uri)) for one in named), tuple(left_out)
+
+
+def _decided(path: ParsedPath, forms: Mapping[int, Sequence[DateForm]]) -> ParsedPath:
+    found: list[tuple[Piece, str]] = []
+    for index, (piece, value) in enumerate(zip(path.pieces, path.values, strict=True)):
+        if piece.orders and "/" in forms[index][0].name:
+            found += date_parts(piece, forms[index][0], value)
+        else:
+            form = forms[index][0] if piece.orders else piece.form
+            found.append((Piece(piece.kind, piece.text, form), value))
+    pieces, values = zip(*found, strict=True)
+    return ParsedPath(pieces, values)
+
+
+def _with_guess(layout: Layout, guess: Guess | None) -> Layout:
+    if guess is None:
+        return layout
+    return replace(layout, guess=replace(guess, what=f"{guess.what} of {layout.name}"))
+
+
+# Dates of a series of files, which decide together.
+
+CHANGE_ORDER = (
+    "write `timePattern: {}` in sources.yaml, and begin the interval in output.yaml accordingly"
+)
+"""Change of an order of day and month, with the pattern of another one."""
+ORDER_TAKEN = "no day is above 12: the order with the fewest gaps between days, else the day first"
+"""Reason for an order that nothing proves."""
+
+
+@dataclass
+class _Series:
+    """Files whose paths have the same pieces."""
+
+    key: tuple[str, str]
+    """Of their place, and their format."""
+    members: list[tuple[FoundFile, ParsedPath]]
+    forms: dict[int, tuple[DateForm, ...]]
+    """That each date fits, by the place of its piece, likeliest first."""
+    guess: Guess | None
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self.members[0][1].pieces
+
+    def texts(self, index: int) -> list[str]:
+        return sorted({parsed.values[index] for _, parsed in self.members})
+
+
+def _series(
+    files: Iterable[FoundFile], no_dates: Mapping[Orders, Kind], guess: Guess | None
+) -> Iterator[_Series]:
+    """Divide files into series; what is no date in all files of one is none in any."""
+    groups: _Groups = defaultdict(list)
+    for file in files:
+        parsed = parse_path(file.key, no_dates)
+        groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
+    for (place, data_format, pieces), members in groups.items():
+        one = _Series((place, data_format), members, {}, guess)
+        others: dict[Orders, Kind] = {}
+        for index, piece in enumerate(pieces):
+            if not piece.orders:
+                continue
+            texts = one.texts(index)
+            one.forms[index] = fitting(piece.orders, texts)
+            if one.forms[index] and one.forms[index][0].may_be_parts and "/" not in texts[0]:
+                one.guess = Guess(
+                    "dates in names", _option(one.forms[index][0], texts), ("numbers of parts",),
+                    "a year, and numbers up to 12", "write months with two digits, or `part-1`",
+                )  # fmt: skip
+            if not one.forms[index]:
+                odd = _exceptions(piece.orders, texts)
+                is_number = odd or re.fullmatch("[0-9]+([^0-9][0-9]+){2}", texts[0])
+                is_text = "/" in texts[0] or not is_number
+                others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
+                one.guess = _without_dates(odd) if odd else one.guess
+        units = {forms[0].unit for forms in one.forms.values() if forms}
+        if not others and units == {Unit.YEAR} and may_be_days([path for _, path in members]):
+            others = {piece.orders: Kind.ANY for piece in pieces if piece.orders}
+            why = "the numbers beside the year may be months, weeks, days or parts"
+            one.guess = _without_dates(why)
+        if others:
+            yield from _series((f for f, _ in members), {**no_dates, **others}, one.guess)
+        else:
+            yield one
+
+
+def _exceptions(orders: Orders, texts: Sequence[str]) -> str:
+    """Name the texts that are no dates where most are; empty where most are something else."""
+    for form in (form for group in orders for one in group for form in one):
+        odd = [text for text in texts if form.instant(text) is None]
+        is_day = form.unit in (Unit.DAY, Unit.SECOND) and not form.has_short_year
+        if is_day and 2 * len(odd) < len(texts):
+            shown = ", ".join(odd[:3])
+            return f"{shown} is no {form.name}, as {len(texts) - len(odd):,} others are"
+    return ""
+
+
+def _without_dates(evidence: str) -> Guess:
+    return Guess("dates in names", "none, all files are read at the run", (), evidence,
+                 "write dates as 2024-05-31 in all names, or move other files away")  # fmt: skip
+
+
+def _decide(series: Iterable[_Series], ask: Ask) -> None:
+    """Put the form first that is taken for each date, and say where that is a guess.
+
+    Dates of the same characters have the same order everywhere, where that fits: the one that some
+    files prove, else what a person answers, else that of the most files.
+    """
+    by_orders: dict[Orders, list[tuple[_Series, int]]] = defaultdict(list)
+    for one in series:
+        for index in one.forms:
+            by_orders[one.pieces[index].orders].append((one, index))
+    for orders, members in by_orders.items():
+        unclear = [each for each in members if len(each[0].forms[each[1]]) > 1]
+        if not unclear:
+            continue
+        first, index = max(unclear, key=lambda each: len(each[0].texts(each[1])))
+        forms = first.forms[index]
+        places = {_place(orders, form) for form in forms}
+        proofs = {
+            place: one.members[0][0].key for one, at in members
+            if len(one.forms[at]) == 1 and (place := _place(orders, one.forms[at][0])) in places
+        }  # fmt: skip
+        chosen, why, answer = _place(orders, forms[0]), ORDER_TAKEN, None
+        if len(proofs) == 1:
+            ((chosen, name),) = proofs.items()
+            why = f"as in {name}"
+        else:
+            options = tuple(_option(form, first.texts(index)) for form in forms)
+            example = first.members[0][0].key
+            text = f"In which order are year, month and day in names such as {example}?"
+            (answer,) = ask([Question(text, options, 0, inf)])
+            chosen = chosen if answer is None else _place(orders, forms[answer])
+        for one, index in unclear:
+            found = sorted(one.forms[index], key=lambda form: _place(orders, form) != chosen)
+            one.forms[index] = tuple(found)
+            if answer is None:
+                texts = [_option(form, one.texts(index)) for form in found]
+                change = CHANGE_ORDER.format(found[1].name)
+                one.guess = Guess("dates in names", texts[0], tuple(texts[1:]), why, change)
+
+
+def _option(form: DateForm, texts: Sequence[str]) -> str:
+    days = sorted(found for text in texts if (found := form.instant(text)) is not None)
+    return f"{form.name}, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}"
+
+
+def _place(orders: Orders, form: DateForm) -> int:
+    """Return the place of a form among orders of year, month and day, with zeros or without."""
+    return next(i for i, one in enumerate(one for g in orders for one in g) if form in one)
 
 
 def _no_data(file: FoundFile) -> str | None:
@@ -182,9 +356,6 @@ def _no_data(file: FoundFile) -> str | None:
     if any(":" in part for part in (*folders, name)):
         return "its name has a colon, which Hadoop cannot list"
     return None
-
-
-_Groups = dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
 
 
 def _without_lone_parts(
@@ -311,11 +482,8 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
     `others` has every file that was listed in its place.
     """
     everything = list(others)
-    return next(
-        (glob for glob in (_glob(layout, exact=False), _glob(layout, exact=True))
-         if not _foreign(glob, layout, everything)),
-        _glob(layout, exact=True),
-    )  # fmt: skip
+    wide, exact = _glob(layout, exact=False), _glob(layout, exact=True)
+    return exact if _foreign(wide, layout, everything) else wide
 
 
 def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
@@ -329,14 +497,13 @@ def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
 
 def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
     mine = {file.uri for file in layout.files}
-    pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
-        r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
-    return any(
-        file.uri not in mine
-        and pattern.match(file.key) is not None
-        and file.key.count("/") == glob.count("/")
-        for file in others
-    )
+    steps = re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL)
+    pattern = re.compile("".join(_REGEX.get(step, re.escape(step[-1])) for step in steps))
+    return any(file.uri not in mine and pattern.fullmatch(file.key) for file in others)
+
+
+_REGEX = {"*": "[^/]*", "?": "[^/]", "[0-9]": "[0-9]"}
+"""What steps of our globs match; any other one is a letter, which may be escaped."""
 
 
 def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
@@ -356,20 +523,23 @@ def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: st
             pieces = split(layout.pieces, [piece for piece in middle if piece.text])
             texts = split(values, [text for text in (before, word, behind) if text])
             members.append((file, ParsedPath(pieces, texts)))
-    return _layout(layouts[0].data_format, members)
+    return replace(_layout(layouts[0].data_format, members), guess=layouts[0].guess)
 
 
 def _glob(layout: Layout, exact: bool) -> str:
     steps: list[str] = []
     for index, piece in enumerate(layout.pieces):
         if piece.kind is Kind.TEXT:
-            steps.append(piece.text)
+            steps.append(escape_glob(piece.text))
             continue
-        texts = {values[index] for values in layout.values}
-        if exact and piece.kind in (Kind.DATE, Kind.PART_OF_DATE):
+        texts = sorted({values[index] for values in layout.values})
+        has_one_width = len({len(text) for text in texts}) == 1
+        is_date = piece.kind in (Kind.DATE, Kind.PART_OF_DATE)
+        if exact and is_date and all(text[0].isdecimal() for text in texts):
             steps.append("[0-9]*")
-        elif piece.kind is Kind.DATE and len({len(text) for text in texts}) == 1:
-            steps.append(re.sub(r"[0-9]", "?", next(iter(texts))))
-        else:
+        elif piece.form is not None and has_one_width and (exact or piece.form.has_one_width):
+            varies = str.isalnum if piece.form.has_names else str.isdecimal
+            steps.append("".join("?" if varies(letter) else letter for letter in texts[0]))
+        elif steps[-1:] not in (["*"], ["[0-9]*"]):
             steps.append("*")
-    return re.sub(r"\*+", "*", "".join(steps))
+    return "".join(steps)

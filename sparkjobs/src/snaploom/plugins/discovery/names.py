@@ -157,9 +157,11 @@ def table_words(name: str) -> tuple[str, ...]:
 def common_prefix(columns: tuple[str, ...]) -> str:
     """The word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
     firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
-    if len(columns) < 3 or not firsts:
+    if len(columns) < 2 or not firsts:
         return ""
     first = max(sorted(set(firsts)), key=firsts.count)
+    if len(columns) == 2 and len(first) > 3:  # customer_id and customer_name share a word
+        return ""
     return first if firsts.count(first) >= 0.8 * len(columns) else ""
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from math import exp, inf, log
 
 import networkx as nx
@@ -48,7 +47,7 @@ _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
 _NEAR = 0.5
 """Difference below which nothing is chosen: 1.6 to 1."""
-_ALONE = 1.4
+_UNREFERRED = 1.4
 """Cost of a source that nothing refers to: as if that were so for one in four."""
 _MOST_FORESTS = 20
 """Forests that are tried while one uses a column twice."""
@@ -59,7 +58,7 @@ _Source = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What columns of a source refer to."""
+    """The parent of columns, among candidates."""
 
     options: tuple[Relationship, ...]
     """Best first."""
@@ -67,7 +66,7 @@ class Choice:
     is_clear: bool
     effect: float
     stopped: str = ""
-    """What makes the evidence of the options weak."""
+    """Weakness of the evidence of the options."""
 
     @property
     def question(self) -> Question:
@@ -150,33 +149,32 @@ def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> 
         for child in ordered
         for key in child.foreign_keys
     ]
-    keyed = {(r.child, r.child_columns) for r in known}
-    backwards = {(r.parent, r.parent_columns, r.child, r.child_columns) for r in known}
+    keyed = set(map(_source, known))
+    backwards = {(_target(r), _source(r)) for r in known}
     verdicts = [
         verdict
         for child in ordered
         for parent in ordered
         for verdict in candidates(child, parent, primary)
-        if (one := verdict.found) and _source(one) not in keyed
-        and (one.child, one.child_columns, one.parent, one.parent_columns) not in backwards
-    ]  # fmt: skip
+        if _source(verdict.found) not in keyed and _ends(verdict.found) not in backwards
+    ]
     open_, singles = _decided(_choices(verdicts, by_name), ask)
     singles += [r for r in known if len(r.child_columns) == 1]
     ends = {frozenset((r.child, r.parent)) for r in known if len(r.child_columns) > 1}
-    several = [
-        r
-        for r in compound_relationships(ordered, compounds, singles, primary)
-        if frozenset((r.child, r.parent)) not in ends
-    ]
+    by_columns: dict[_Source, list[Relationship]] = defaultdict(list)
+    for one in compound_relationships(ordered, compounds, singles, primary):
+        if frozenset((one.child, one.parent)) not in ends:
+            by_columns[_source(one)].append(one)
+    several, stopped = _clear_compounds(by_columns)
     several += [r for r in known if len(r.child_columns) > 1]
     declared = sorted((*singles, *several), key=lambda r: r.order)
     weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
-    repeated = [v for v in verdicts if not (v.is_strong or v.is_weak)]
-    taken = {_source(one) for one in declared}
-    stopped = [
+    taken = {_source(one) for one in (*declared, *weak)}
+    joined = {frozenset((one.child, one.parent)) for one in declared}
+    stopped += [
         LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
-        for v in sorted(repeated, key=lambda v: v.found.order)
-        if _source(v.found) not in taken
+        for v in sorted(verdicts, key=lambda v: v.found.order)
+        if v.is_repeated and _source(v.found) not in taken
     ]
     return Relationships(
         declared=tuple(declared),
@@ -185,13 +183,37 @@ def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> 
         guesses=tuple(
             choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
         ),
-        stopped=(*stopped, *_many_to_many(ordered, declared)),
+        stopped=(*stopped, *_many_to_many(ordered, taken, joined)),
         compound=compounds,
     )
 
 
 def _source(one: Relationship) -> _Source:
-    return one.child, one.child_columns
+    return one.child, tuple(sorted(one.child_columns))
+
+
+def _target(one: Relationship) -> _Source:
+    return one.parent, tuple(sorted(one.parent_columns))
+
+
+def _ends(one: Relationship) -> tuple[_Source, _Source]:
+    return _source(one), _target(one)
+
+
+def _clear_compounds(
+    options: Mapping[_Source, Sequence[Relationship]],
+) -> tuple[list[Relationship], list[LeftOut]]:
+    """Relationships by several columns that are a key of one source only, and the others."""
+    clear: list[Relationship] = []
+    others: list[LeftOut] = []
+    for ones in options.values():
+        homes = _homes(ones, options)
+        if len(homes) == 1:
+            clear += homes
+        else:
+            targets = ", ".join(sorted(one.target for one in ones))
+            others.append(LeftOut(ones[0].source, f"several sources have this key: {targets}"))
+    return clear, others
 
 
 def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Relationship]]:
@@ -212,17 +234,11 @@ def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Re
 
 def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile]) -> list[Choice]:
     strong = _one_direction(v.found for v in verdicts if v.is_strong)
-    backwards = {(r.parent, r.parent_columns, r.child, r.child_columns) for r in strong}
-    weak = {
-        r: v.stopped
-        for v in verdicts
-        if v.is_weak
-        and (r := v.found)
-        and (r.child, r.child_columns, r.parent, r.parent_columns) not in backwards
-    }
+    backwards = {(_target(r), _source(r)) for r in strong}
+    weak = {v.found: v.stopped for v in verdicts if v.is_weak and _ends(v.found) not in backwards}
     rivals: dict[_Source, float] = defaultdict(lambda: -inf)
     for verdict in verdicts:
-        if not (verdict.is_strong or verdict.is_weak):
+        if verdict.is_repeated:
             source = _source(verdict.found)
             rivals[source] = max(rivals[source], verdict.found.odds)
     options: dict[_Source, list[Relationship]] = defaultdict(list)
@@ -252,11 +268,11 @@ def _choice(
     best = chosen[source]
     rest = [one for one in options[source] if one is not best]
     margin = min(best.odds, best.odds - stopped)
-    if rest and best.odds - max(one.odds for one in rest) < _CLEAR + _ALONE:
+    if rest and best.odds - max(one.odds for one in rest) < _CLEAR + _UNREFERRED:
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
-    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _ALONE)
+    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
         return Choice((best,), best, True, effect)
@@ -266,15 +282,12 @@ def _choice(
 def _homes(
     ones: Sequence[Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> list[Relationship]:
-    """Candidates without those whose key is itself a reference to another one: details of orders."""
-    keys = {(one.parent, one.parent_columns) for one in ones}
+    """Candidates without those whose key refers to another one itself, as details of orders."""
+    keys = set(map(_target, ones))
     return [
         one
         for one in ones
-        if not any(
-            (above.parent, above.parent_columns) in keys
-            for above in options.get((one.parent, one.parent_columns), ())
-        )
+        if not any(_target(above) in keys for above in options.get(_target(one), ()))
     ]
 
 
@@ -295,7 +308,7 @@ def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source
 
 
 def _least() -> float:
-    return exp(-_ALONE) / 2
+    return exp(-_UNREFERRED) / 2
 
 
 def _share(one: Relationship, ones: Iterable[Relationship]) -> float:
@@ -307,8 +320,8 @@ def _cost(
     chosen: Mapping[_Source, Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> float:
     parents = {one.parent for ones in options.values() for one in ones}
-    alone = parents - {one.parent for one in chosen.values()}
-    return _ALONE * len(alone) - sum(one.odds for one in chosen.values())
+    unreferred = parents - {one.parent for one in chosen.values()}
+    return _UNREFERRED * len(unreferred) - sum(one.odds for one in chosen.values())
 
 
 def _forest(
@@ -316,7 +329,7 @@ def _forest(
 ) -> tuple[Relationship, ...]:
     """The cheapest arcs by which sources are reached, each column used once.
 
-    A forest that uses a column twice is tried again, once with each of the two uses alone.
+    A forest that uses a column twice is tried again, once with each of the two uses as the only one.
     """
     arcs = [
         (-log(_share(one, ones)), one)
@@ -336,8 +349,11 @@ def _forest(
         if source is None:
             best = (cost, found)
             continue
-        for one in sorted((r for r in found if _source(r) == source), key=lambda r: r.odds):
-            waiting.append([arc for arc in given if arc[1] is one or _source(arc[1]) != source])
+        waiting += [
+            [arc for arc in given if arc[1] is one or _source(arc[1]) != source]
+            for one in sorted(found, key=lambda r: r.odds)
+            if _source(one) == source
+        ]
     return best[1]
 
 
@@ -347,8 +363,8 @@ def _arborescence(
     graph = nx.DiGraph()
     for cost, one in arcs:
         for name in (one.child, one.parent):
-            alone = 0.0 if name in reached else _ALONE
-            graph.add_edge("", name, weight=alone, one=None)
+            unreferred = 0.0 if name in reached else _UNREFERRED
+            graph.add_edge("", name, weight=unreferred, one=None)
         before = graph.get_edge_data(one.child, one.parent)
         if before is None or cost < before["weight"]:
             graph.add_edge(one.child, one.parent, weight=cost, one=one)
@@ -364,7 +380,7 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
     """Of two relationships between the same columns, the one whose parent is their home."""
     by_pair: dict[frozenset[_Source], list[Relationship]] = defaultdict(list)
     for one in found:
-        by_pair[frozenset([_source(one), (one.parent, one.parent_columns)])].append(one)
+        by_pair[frozenset([_source(one), _target(one)])].append(one)
     return [
         min(ones, key=lambda r: (-r.odds, -r.included.share, r.parent)) for ones in by_pair.values()
     ]
@@ -374,8 +390,9 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
 
 
 def _many_to_many(
-    profiles: Sequence[SourceProfile], declared: Sequence[Relationship]
+    profiles: Sequence[SourceProfile], known: set[_Source], joined: set[frozenset[str]]
 ) -> Iterator[LeftOut]:
+    """Columns that refer to nothing and meet each other, in sources that nothing joins."""
     by_name: dict[tuple[str, ...], list[tuple[SourceProfile, ColumnProfile]]] = defaultdict(list)
     for profile in profiles:
         for column in profile.columns:
@@ -383,23 +400,23 @@ def _many_to_many(
             is_named = bool(words.base) and (words.has_id or column.is_code)
             if is_named and column.may_be_key and column.sketch.distinct >= FEW_VALUES:
                 by_name[words.whole].append((profile, column))
-    parents = {_source(one): one.parent for one in declared}
-    joined = {frozenset((one.child, one.parent)) for one in declared}
     for ones in by_name.values():
-        for (first, a), (second, b) in combinations(ones, 2):
-            mine, theirs = (
-                parents.get((first.name, (a.name,))),
-                parents.get((second.name, (b.name,))),
+        rest = [
+            (source, column)
+            for source, column in ones
+            if not column.is_unique and (source.name, (column.name,)) not in known
+        ]
+        rest.sort(key=lambda one: -one[1].sketch.distinct)
+        alike = [
+            one for one in rest[1:]
+            if inclusion(one[1].sketch, rest[0][1].sketch).share >= INCLUDED_SAME_NAME
+            and frozenset((one[0].name, rest[0][0].name)) not in joined
+        ]  # fmt: skip
+        if alike:
+            names = sorted(f"{source.name}.{column.name}" for source, column in (rest[0], *alike))
+            yield LeftOut(
+                " and ".join(names[:4]) + (" and others" if len(names) > 4 else ""),
+                "the same name and values, but several rows a value on both sides, so that no key "
+                "joins them; group one of them in a virtual source, or add a source with one row "
+                f"for each {rest[0][1].name}",
             )
-            if a.is_unique or b.is_unique or frozenset((first.name, second.name)) in joined:
-                continue
-            if mine is not None or theirs is not None:
-                continue  # both meet in the source that they refer to, or one does elsewhere
-            share = max(inclusion(a.sketch, b.sketch).share, inclusion(b.sketch, a.sketch).share)
-            if share >= INCLUDED_SAME_NAME:
-                yield LeftOut(
-                    f"{first.name}.{a.name} and {second.name}.{b.name}",
-                    f"the same name and {percent(share)} of the values, but several rows a value on "
-                    "both sides: no key joins them; group one of them in a virtual source, or add "
-                    f"a source with one row for each {a.name}",
-                )

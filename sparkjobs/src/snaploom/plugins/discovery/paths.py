@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
-from snaploom.plugins.discovery.dates import LATEST, DateForm, Unit, date_of, dates_in
+from snaploom.models.common import parse_pattern
+from snaploom.plugins.discovery.dates import (
+    DateForm,
+    FoundDate,
+    Orders,
+    Unit,
+    dates_in,
+    orders_of,
+)
 from snaploom.policy.fileformats import known_formats
 
 # Days in names of files whose folders are year and month: `2026/02/visits-03.parquet`.
@@ -32,13 +41,15 @@ def day_piece(paths: Sequence[ParsedPath]) -> int | None:
     """
     pieces = paths[0].pieces
     numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]
-    dates = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
-    is_dated = any(piece.kind is Kind.DATE for piece in pieces)
-    if len(numbers) != 1 or dates != ["year", "month"] or is_dated:
+    parts = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    forms = [piece.form for piece in pieces if piece.form is not None]
+    is_month = parts == ["year", "month"] if not forms else not parts and all(
+        form.unit is Unit.MONTH and not form.has_names for form in forms
+    )  # fmt: skip
+    if len(numbers) != 1 or not is_month:
         return None
     (place,) = numbers
-    words = re.findall(r"[A-Za-z]+", pieces[place - 1].text.rpartition("/")[2]) if place else []
-    if words and words[-1].lower() in _NUMBERED:
+    if _is_numbered(pieces, place):
         return None
     by_month: dict[tuple[int, int], set[int]] = defaultdict(set)
     for path in paths:
@@ -47,6 +58,28 @@ def day_piece(paths: Sequence[ParsedPath]) -> int | None:
             return None
         by_month[month.year, month.month].add(int(path.values[place]))
     return place if _are_days(by_month) else None
+
+
+def may_be_days(paths: Sequence[ParsedPath]) -> bool:
+    """Whether a number beside the year may be the month, week or day, and not that of a part."""
+    pieces = paths[0].pieces
+    for index, piece in enumerate(pieces):
+        texts = {path.values[index] for path in paths}
+        if piece.kind is Kind.ANY and not _is_numbered(pieces, index) and len(texts) > 1 and all(
+            re.fullmatch("[0-9]{1,3}", text) and int(text) <= _DAYS_OF_A_YEAR for text in texts
+        ):  # fmt: skip
+            return max(map(int, texts)) >= FEWEST_FILES
+    return False
+
+
+_DAYS_OF_A_YEAR = 366
+
+
+def _is_numbered(pieces: Sequence[Piece], place: int) -> bool:
+    """Whether the word in front of a number is that of a part."""
+    before = pieces[place - 1].text.rpartition("/")[2] if place else ""
+    words = re.findall(r"[A-Za-z]+", before)
+    return bool(words) and words[-1].lower() in _NUMBERED
 
 
 def _are_days(by_month: dict[tuple[int, int], set[int]]) -> bool:
@@ -78,11 +111,11 @@ _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
     "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
     "month": frozenset({"month", "m", "mm", "monat", "mon"}),
+    "week": frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"}),
     "day": frozenset({"day", "d", "dd", "tag"}),
     "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
 }
-_WEEK_NAMES = frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"})
-_WEEK = re.compile(r"((?:W|KW)?)([0-9]{1,2})", re.IGNORECASE)
+_NAMED = parse_pattern("yyyy MMM")
 
 
 class Kind(StrEnum):
@@ -107,6 +140,8 @@ class Piece:
     text: str
     """Of TEXT the text; of others the name of the capture, which may be empty."""
     form: DateForm | None = None
+    orders: Orders = ()
+    """Of a date whose form is not decided."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +160,17 @@ class ParsedPath:
             if piece.kind is Kind.DATE and piece.form is not None:
                 exact = piece.form.instant(value)
             elif piece.kind is Kind.PART_OF_DATE:
-                parts[part_of(piece)] = int(value)
-        if exact is not None:
-            hour = parts.get("hour", 0)
-            return exact if "hour" not in parts or hour > 23 else exact.replace(hour=hour)
-        if "year" not in parts:
-            return None
+                is_name = not value.isdecimal()
+                parts[part_of(piece)] = (
+                    _NAMED.start(f"1970 {value}").month if is_name else int(value)
+                )
         try:
+            if exact is not None:
+                return exact.replace(
+                    day=parts.get("day", exact.day), hour=parts.get("hour", exact.hour)
+                )
+            if "year" not in parts:
+                return None
             if "week" in parts:
                 return datetime.fromisocalendar(parts["year"], parts["week"], 1).replace(tzinfo=UTC)
             return datetime(
@@ -155,8 +194,12 @@ def part_of(piece: Piece) -> str:
     return piece.text
 
 
-def parse_path(key: str) -> ParsedPath:
-    """A path in pieces."""
+def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({})) -> ParsedPath:
+    """A path in pieces.
+
+    Dates are not decided, since all files of a source decide together. Of `no_dates` some turned
+    out to be none; they are numbers (`ANY`), or text in which other dates and numbers may be.
+    """
     *folders, name = key.split("/")
     pieces: list[Piece] = []
     values: list[str] = []
@@ -169,100 +212,125 @@ def parse_path(key: str) -> ParsedPath:
             pieces.append(piece)
             values.append(value)
 
-    parts = _date_folders(folders)
+    date = _folders_of_date(folders, no_dates)
     for index, folder in enumerate(folders):
         hive = _HIVE.fullmatch(folder)
-        if index in parts:
-            text = folder if hive is None else hive[2]
-            if hive is not None:
-                add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
-            letters = text.rstrip("0123456789")  # of W05
-            add(Piece(Kind.TEXT, letters), letters)
-            add(Piece(Kind.PART_OF_DATE, parts[index]), text.removeprefix(letters))
+        if date is not None and date.start <= index < date.end:
+            if index > date.start:
+                continue
+            found = [_keyed(each) for each in folders[date.start : date.end]]
+            keys, texts = ("/".join(each) for each in zip(*found, strict=True))
+            add(Piece(Kind.DATE, keys, orders=date.orders), texts)
+        elif _is_hour(folders, index, date):
+            key, text = _keyed(folder)
+            add(Piece(Kind.TEXT, ""), key)
+            add(Piece(Kind.PART_OF_DATE, "hour"), text)
         elif hive is not None:
             add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
-            date = date_of(hive[2])
-            form = None if date is None else date.form
-            add(Piece(Kind.VALUE if form is None else Kind.DATE, hive[1], form), hive[2])
+            orders = orders_of(hive[2])
+            is_date = bool(orders) and orders not in no_dates
+            add(Piece(Kind.DATE, hive[1], orders=orders) if is_date else
+                Piece(Kind.VALUE, hive[1]), hive[2])  # fmt: skip
         else:
-            _add_text(folder, add, is_name=False)
+            _add_text(folder, add, no_dates, is_name=False)
         add(Piece(Kind.TEXT, ""), "/")
     stem, point, ending = name.partition(".")
-    while (ending and format_of(f"x.{ending}") is None) or _splits_date(stem, ending):
-        more, point, ending = ending.partition(".")
+    while "." in ending and not _is_ending(ending):  # `.2026.csv`, `.c000.snappy.parquet`
+        more, _, ending = ending.partition(".")
         stem = f"{stem}.{more}"
-    first = ending.split(".")[0]
-    if first not in DATA_ENDINGS and "." in ending:  # `.c000.snappy.parquet`
-        stem, ending = f"{stem}.{first}", ending.partition(".")[2]
-    _add_text(stem, add, is_name=True)
+    _add_text(stem, add, no_dates, is_name=True)
     add(Piece(Kind.TEXT, ""), point + ending)
     pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
               for p, v in zip(pieces, values, strict=True)]  # fmt: skip
     return ParsedPath(tuple(pieces), tuple(values))
 
 
-def _splits_date(stem: str, ending: str) -> bool:
-    """Whether the first point of a name stands inside a date such as 03.02.2026."""
-    whole = f"{stem}.{ending}"
-    return any(date.start < len(stem) < date.end for date in dates_in(whole)) and "." in ending
+def _is_ending(ending: str) -> bool:
+    return ending.partition(".")[0].lower() in (*DATA_ENDINGS, *COMPRESSED)
 
 
-def _date_folders(folders: Sequence[str]) -> dict[int, str]:
-    """Return the folders that are year, month, day and hour of one date, by their place."""
-    for first in range(len(folders)):
-        if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
-            return {first: "year", first + 1: "week"}
-        found: dict[int, str] = {}
-        for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
-            if not _is_part(folders[index], part):
-                break
-            found[index] = part
-        if len(found) >= 2:
-            return found
-    for index, folder in enumerate(folders):  # `dt=2026-02-03/hour=05`
-        hive = _HIVE.fullmatch(folder)
-        is_hour = hive is not None and hive[1].lower() in _PARTS_OF_DATE["hour"]
-        before = folders[index - 1].rpartition("=")[2] if index else ""
-        date = date_of(before) if is_hour else None
-        if date is not None and date.form.unit is Unit.DAY and _is_part(folder, "hour"):
-            return {index: "hour"}
-    return {}
+def _keyed(folder: str) -> tuple[str, str]:
+    """A folder such as `day=3` as key and value, any other one without key."""
+    key, equals, value = folder.rpartition("=") if _HIVE.fullmatch(folder) else ("", "", folder)
+    return key + equals, value
 
 
-def _is_week(folder: str) -> bool:
-    """Whether a folder is a week: `W05`, `week=5`, and not `05`, which is a month."""
-    hive = _HIVE.fullmatch(folder)
-    match = _WEEK.fullmatch(folder if hive is None else hive[2])
-    if match is None or not 1 <= int(match[2]) <= 53:
-        return False
-    return bool(match[1]) if hive is None else hive[1].lower() in _WEEK_NAMES
+def _folders_of_date(folders: Sequence[str], no_dates: Container[Orders]) -> FoundDate | None:
+    """Return the first and the last folder of a date such as `2026/02/03`, longer ones first."""
+    keyed = [_keyed(folder) for folder in folders]
+    for number in (3, 2):
+        for first in range(len(folders) - number + 1):
+            keys, texts = zip(*keyed[first : first + number], strict=True)
+            found = (
+                tuple(one for one in group if _are_parts(one[0].name.split("/"), keys))
+                for group in orders_of("/".join(texts))
+            )
+            orders = tuple(filter(None, found))
+            if orders and orders not in no_dates:
+                return FoundDate(first, first + number, orders)
+    return None
 
 
-def _is_part(folder: str, part: str) -> bool:
-    hive = _HIVE.fullmatch(folder)
-    if hive is not None and hive[1].lower() not in _PARTS_OF_DATE[part]:
-        return False
-    text = folder if hive is None else hive[2]
-    if not re.fullmatch(r"[0-9]{4}" if part == "year" else r"[0-9]{1,2}", text):
-        return False
-    low, high = {"year": (1970, LATEST), "month": (1, 12), "day": (1, 31), "hour": (0, 23)}[part]
-    return low <= int(text) <= high
+def _are_parts(units: Sequence[str], keys: Sequence[str]) -> bool:
+    """Whether folders are these units of a date, by their keys where they have some."""
+    parts = [_PARTS_BY_UNIT.get(unit.rpartition("'")[2]) for unit in units]
+    return len(units) == len(keys) and all(
+        part is not None and (
+            key[:-1].lower() in _PARTS_OF_DATE[part] if key else part != "week" or "'" in unit
+        )
+        for part, unit, key in zip(parts, units, keys, strict=True)
+    )  # fmt: skip
 
 
-def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
+def date_parts(piece: Piece, form: DateForm, text: str) -> list[tuple[Piece, str]]:
+    """The pieces of a date that takes several folders, with their values."""
+    found: list[tuple[Piece, str]] = []
+    parts = (each.split("/") for each in (piece.text, form.name, text))
+    for key, unit, value in zip(*parts, strict=True):
+        letters, plain = unit.split("'")[1:] if "'" in unit else ("", unit)
+        before = f"{'/' if found else ''}{key}{letters}"
+        found += [(Piece(Kind.TEXT, before), before)] if before else []
+        part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[plain])
+        found.append((part, value.removeprefix(letters)))
+    return found
+
+
+_PARTS_BY_UNIT = {
+    "yyyy": "year", "YYYY": "year", "MM": "month", "M": "month", "MMM": "month", "dd": "day",
+    "d": "day", "ww": "week", "w": "week",
+}  # fmt: skip
+
+
+def _is_hour(folders: Sequence[str], index: int, date: FoundDate | None) -> bool:
+    """Whether a folder is the hour of the day in front of it: `dt=2026-02-03/hour=05`."""
+    key, text = _keyed(folders[index])
+    before = date.orders if date is not None and date.end == index else orders_of(
+        _keyed(folders[index - 1])[1] if index and key else "")  # fmt: skip
+    forms = [form for group in before for one in group for form in one]
+    is_named = key[:-1].lower() in _PARTS_OF_DATE["hour"] if key else date is not None
+    is_day = all(form.unit is Unit.DAY and (date or not form.has_names) for form in forms)
+    return (
+        bool(forms) and is_day and is_named and re.fullmatch("[01]?[0-9]|2[0-3]", text) is not None
+    )
+
+
+def _add_text(text: str, add: _Add, no_dates: Mapping[Orders, Kind], *, is_name: bool) -> None:
     """Text with the dates in it, and of a file's name with numbers of parts.
 
     Digits of a UUID or a hash may look like a year or a day; they are none.
     """
     position = 0
     unique = [match.span() for match in UNIQUE.finditer(text)]
-    for date in dates_in(text):
+    for date in dates_in(text, [each for each, kind in no_dates.items() if kind is Kind.TEXT]):
         if any(start < date.end and date.start < end for start, end in unique):
             continue
-        if date.form.unit is Unit.YEAR and date.end - date.start != len(text) and not is_name:
+        is_year = date.orders[0][0][0].unit is Unit.YEAR
+        if is_year and date.end - date.start != len(text) and not is_name:
             continue
         _add_between(text[position : date.start], add, is_name)
-        add(Piece(Kind.DATE, "", date.form), text[date.start : date.end])
+        is_number = date.orders in no_dates
+        add(Piece(Kind.ANY, "") if is_number else Piece(Kind.DATE, "", orders=date.orders),
+            text[date.start : date.end])  # fmt: skip
         position = date.end
     _add_between(text[position:], add, is_name)
 

@@ -324,9 +324,13 @@ class SourceProfile:
 
     @property
     def is_untyped(self) -> bool:
-        """Whether its columns are text for Spark, since no one schema fits its files."""
+        """Whether its columns are text for Spark, since no one schema fits its files.
+
+        Columns that headers name are matched by them.
+        """
         is_csv = isinstance(self.origin, Layout) and self.origin.data_format == "csv"
-        return is_csv and not self.has_one_schema
+        is_by_place = self.format_options.get("header") != "true"
+        return is_csv and is_by_place and not self.has_one_schema
 
     def type_of(self, name: str) -> ColumnType:
         """The type of a column as Spark reads it."""

@@ -233,14 +233,16 @@ def _shown(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a pair of columns comes to by itself, whatever other pairs there are."""
+    """The judgement of a pair of columns by itself, whatever other pairs there are."""
 
     found: Relationship
     is_strong: bool
     stopped: str
-    """What rules it out, or makes it weak; empty where it is strong."""
+    """Reason that rules it out, or makes it weak; empty where it is strong."""
     is_weak: bool = False
     """Whether a person may decide about it."""
+    is_repeated: bool = False
+    """Whether it would be strong, if the parent had no key twice."""
 
 
 def candidates(
@@ -261,7 +263,7 @@ def candidates(
             likeness = _likeness(child, column, parent, target, primary)
             if not _objection(child, column, parent, target, likeness, primary):
                 found = judge(child, column, parent, target, primary)
-                if found.is_strong or found.is_weak:
+                if found.is_strong or found.is_weak or found.is_repeated:
                     yield found
 
 
@@ -313,7 +315,7 @@ def judge(
         )
         return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
     if not target.is_unique:
-        return Verdict(found, False, _repeated(parent, target), True)
+        return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
 
 
@@ -325,7 +327,7 @@ def _objection(
     likeness: float,
     primary: Mapping[str, Key],
 ) -> str:
-    """What rules a pair of columns out before their values are compared; else empty."""
+    """Reason that rules a pair of columns out before their values are compared; else empty."""
     is_main = _is_main(parent, target, primary)
     for each in (column, target):
         if not each.may_be_key:
@@ -398,7 +400,7 @@ def _odds(
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
-    if child is parent and likeness == LIKE_NAME:
+    if likeness == LIKE_NAME:  # by a rule that has exceptions
         names -= 1
     home = table_likeness(
         column_words(column.name, child.prefix).base or table_words(child.name),
@@ -504,6 +506,8 @@ def _likeness(
     )
     if child is parent:
         likeness = _self_likeness(child, column, target, likeness)
+    elif not words.base and _is_sequence(column) and _is_sequence(target):
+        likeness = min(likeness, LIKE_NAME)  # customer_demographics need not extend customer
     if column.type.family is Family.WHOLE and not words.has_id and words.base:
         # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
         measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)

@@ -28,6 +28,7 @@ from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last
 from snaploom.plugins.discovery.names import words_of
 from snaploom.plugins.discovery.paths import Kind
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
+from snaploom.sources.files.globs import escape_glob
 from snaploom.types.schemas import path_text, quote
 
 # Intervals of the root's snapshots, and how far back a snapshot of a child is looked for.
@@ -256,7 +257,7 @@ def _files(
     if profile.format_options:
         given["format_options"] = dict(profile.format_options)
     others = (file for file in listed if file.place.uri == place)
-    given["source_uri_globs"] = (place + glob_of(layout, others),)
+    given["source_uri_globs"] = (escape_glob(place) + glob_of(layout, others),)
     if captures:
         given["source_uri_prefix"] = _prefix(layout, captures, place)
     given["snapshot"] = snapshot
@@ -274,11 +275,9 @@ def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> SnapshotS
     if form is None:
         return READ_NOW
     name = next(capture.name for capture in captures if capture.piece == place)
-    time_format = form.time_format or TimeFormat.PATTERN
-    pattern = form.name if time_format is TimeFormat.PATTERN else None
     return SnapshotSettings(
         from_field_value=FromFieldValue(
-            field_name=name, time_format=time_format, time_pattern=pattern
+            field_name=name, time_format=form.time_format, time_pattern=form.pattern
         )
     )
 
@@ -307,35 +306,50 @@ def _captures(layout: Layout, columns: set[str]) -> tuple[Capture, ...]:
         name = next(option for option in options if option.casefold() not in taken)
         taken.add(name.casefold())
         is_number = piece.form is not None and piece.form.time_format in _NUMBERS
-        kind = "INTEGER" if piece.kind is Kind.PART_OF_DATE else "LONG" if is_number else "STRING"
+        is_part = piece.kind is Kind.PART_OF_DATE and not _is_named(layout, index)
+        kind = "INTEGER" if is_part else "LONG" if is_number else "STRING"
         found.append(Capture(index, name, kind))
     return tuple(found)
+
+
+def _is_named(layout: Layout, index: int) -> bool:
+    """Whether a part of a date is the name of a month."""
+    return not all(values[index].isdecimal() for values in layout.values)
 
 
 def _prefix(layout: Layout, captures: Sequence[Capture], place: str) -> str:
     """The text up to the last capture, and the text behind it to the next `/` or its end."""
     by_piece = {capture.piece: capture for capture in captures}
     last = captures[-1].piece
-    parts = [place]
+    parts = [_escaped(place)]
     for index, piece in enumerate(layout.pieces[: last + 1]):
         capture = by_piece.get(index)
-        parts.append(piece.text if capture is None else f"{{{capture.name}:{capture.type}}}")
+        text = _escaped(piece.text)
+        parts.append(text if capture is None else f"{{{capture.name}:{capture.type}}}")
     rest = layout.pieces[last + 1].text
     head, slash, _ = rest.partition("/")
-    return "".join(parts) + (head + slash if slash else rest)
+    return "".join(parts) + _escaped(head + slash if slash else rest)
+
+
+def _escaped(text: str) -> str:
+    """Text as a prefix has it, in which braces are captures."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
     """SQL for the snapshot of a row; empty where a single capture is read as it is."""
-    parts = {layout.pieces[c.piece].text: c.name for c in captures
-             if layout.pieces[c.piece].kind is Kind.PART_OF_DATE}  # fmt: skip
+    parts = {
+        layout.pieces[c.piece].text: _month(c.name) if _is_named(layout, c.piece) else c.name
+        for c in captures if layout.pieces[c.piece].kind is Kind.PART_OF_DATE
+    }  # fmt: skip
     place = last_date(layout)
     form = None if place is None else layout.pieces[place].form
     if form is not None:
         name = next(capture.name for capture in captures if capture.piece == place)
-        if "hour" in parts and form.unit is Unit.DAY:
-            text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
-            return f"unix_millis(to_timestamp({text}, '{form.name} HH'))"
+        for part, unit, more in (("hour", Unit.DAY, "HH"), ("day", Unit.MONTH, "dd")):
+            if part in parts and form.unit is unit:
+                text = f"concat({name}, ' ', lpad(string({parts[part]}), 2, '0'))"
+                return f"unix_millis(to_timestamp({text}, '{form.name} {more}'))"
         return ""
     if "week" in parts:  # the fourth of January is always in the first week of ISO
         first = f"CAST(date_trunc('WEEK', make_date({parts['year']}, 1, 4)) AS DATE)"
@@ -343,3 +357,12 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
     numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
                (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
     return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"
+
+
+def _month(name: str) -> str:
+    """SQL for the number of a month from its name, in English or German (`common.MONTHS`)."""
+    short = f"left(translate(replace(lower({name}), 'ae', 'a'), 'äikz\u0308', 'aycc'), 3)"
+    return f"CAST((locate({short}, '{_MONTHS}') + 2) / 3 AS INT)"
+
+
+_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"

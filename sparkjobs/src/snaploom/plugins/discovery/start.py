@@ -34,7 +34,7 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
     Args:
         folder: new or empty; without one a column is explained, and nothing is written.
         uris: paths of folders and files, URIs of buckets, and databases.
-        options: what a person says about the data.
+        options: choices about the data.
 
     Returns:
         Name of the declared output; empty without a folder.
@@ -111,7 +111,7 @@ def _list(file: str, lines: Iterable[str]) -> None:
 
 
 def _remarks(profile: SourceProfile, found: Discovery) -> Iterator[str]:
-    """What a person should know about a source before relying on it."""
+    """Limits of what is known of a source, for a person who relies on it."""
     remarks = []
     if profile.rows > profile.rows_read:
         remarks.append(f"{profile.rows_read:,} of {profile.rows:,} rows read")

@@ -103,6 +103,8 @@ class InputColumn:
     column: str
     is_same: bool = True
     """Whether its values are taken as they are."""
+    changes: str = ""
+    """Changes of a key before it is compared; empty for none."""
 
 
 Found = Mapping[str, tuple[InputColumn, ...]]
@@ -208,8 +210,10 @@ def _keys(
     relationship = bundle.relationship(node.relationship)
     for side in (tree.nodes[node.parent_number], node):
         for component in relationship.spec.join_key_of(side.source) or ():
+            steps = ", ".join(component.normalize or ())
             for field in component.fields_:
-                yield from found[side.number].get(_top(field.field_name), ())
+                columns = found[side.number].get(_top(field.field_name), ())
+                yield from (replace(one, changes=steps) for one in columns)
 
 
 def _top(path: str) -> str:

@@ -144,7 +144,7 @@ def _indirect(column: InputColumn, subtype: str) -> column_lineage_dataset.Input
 def _input_field(
     column: InputColumn, type_: str, subtype: str
 ) -> column_lineage_dataset.InputField:
-    how = column_lineage_dataset.Transformation(type_, subtype)
+    how = column_lineage_dataset.Transformation(type_, subtype, column.changes or None)
     place = column.dataset
     return column_lineage_dataset.InputField(place.namespace, place.name, column.column, [how])
 

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 from snaploom import ondemand
 
 if TYPE_CHECKING:
+    from snaploom.plugins.site.indexstates import column_facts as column_facts
     from snaploom.plugins.site.indexstates import index_states as index_states
 else:
     __getattr__ = ondemand.attributes_of(
-        __name__, {"index_states": "snaploom.plugins.site.indexstates:index_states"}
+        __name__,
+        {
+            name: f"snaploom.plugins.site.indexstates:{name}"
+            for name in ("column_facts", "index_states")
+        },
     )
 
 COMMANDS = (

@@ -18,6 +18,7 @@ from snaploom.plugins.site.pagedata import (
     Html,
     OutputPage,
     counted,
+    filtered,
     join,
     moment,
     number,
@@ -63,6 +64,8 @@ def output_document(page: OutputPage, *, home: str = "", version: str = "") -> s
         "header",
         tag("p", tag("a", "All outputs", href=home), class_="home") if home else NOTHING,
         tag("h1", page.name, " ", _state(page)),
+        tag("p", page.description) if page.description else NOTHING,
+        tag("p", f"Owner: {page.owner}", class_="quiet") if page.owner else NOTHING,
         written(page.now),
         tiles(page),
     )
@@ -78,12 +81,15 @@ def overview_document(
     ordered = sorted(pages, key=lambda one: (_order(one[0]), one[0].name))
     rows = [_line(page, address) for page, address in ordered]
     columns = (
-        "output", "state", "newest snapshot", "rows", "snapshots", "size", "gaps", "findings",
+        "output", "state", "newest snapshot", "rows", "snapshots", "size", "due", "gaps",
+        "findings", "owner",
     )  # fmt: skip
     body = tag(
         "section",
         tag("h2", "Outputs", id="outputs-heading"),
-        table("Outputs", columns, rows, numbers=(3, 4, 5, 6, 7)) or tag("p", "None is declared."),
+        filtered("outputs-table", "name or owner"),
+        table("Outputs", columns, rows, numbers=(3, 4, 5, 6, 7, 8), name="outputs-table")
+        or tag("p", "None is declared."),
         id="outputs",
         aria_labelledby="outputs-heading",
     )
@@ -126,8 +132,10 @@ def _line(page: OutputPage, address: str) -> Sequence[str | Html]:
         number(latest.rows) if latest else "–",
         number(len(page.snapshots)),
         size(page.total_bytes),
+        "–" if page.due is None else number(len(page.due.times)),
         tag("span", number(gaps), class_="warn" if gaps else None),
         tag("span", number(len(page.findings)), class_="bad" if page.errors else None),
+        page.owner,
     )
 
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, parse_instant
+from snaploom.models.report import JoinMeasure
 from snaploom.output.entries import SnapshotRecord
-from snaploom.plan.drawings import Card, Picture, card_group, curve, label
+from snaploom.plan.drawings import (
+    CARD_HEIGHT,
+    CARD_WIDTH,
+    SUBTITLE_LIMIT,
+    Card,
+    Line,
+    Picture,
+    card_group,
+    curve,
+    label,
+)
 from snaploom.plan.explain import tree_text
 from snaploom.plan.history import PublishedModel, PublishedNode
 from snaploom.plan.retention import Removal
@@ -85,6 +97,10 @@ def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, Type]]:
 
 MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
+WIDEST_GRAPH = 2_200
+"""Pixels of the widest drawing whose names can be read on a screen of 1280 pixels."""
+INDENT, ROW = 28, CARD_HEIGHT + 14
+"""Pixels from a source to those joined to it, where they stand below it."""
 _TOP = 20
 """Top of the drawing: its title, which the page has, is left out; buttons need the room."""
 
@@ -112,7 +128,12 @@ def match_rate(node: Node) -> str:
     measure = node.measure
     if measure is None or not measure.in_:
         return ""
-    return f"{share(measure.matched, measure.in_)} matched"
+    return f"{share(measure.matched, measure.in_)}{of_left(measure)} matched"
+
+
+def of_left(measure: JoinMeasure) -> str:
+    """Whose rows a share of matches is of; empty for those of the output."""
+    return f" of {measure.left}" if measure.left else ""
 
 
 def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
@@ -121,12 +142,54 @@ def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
         return tag("p", "Nothing is declared or published that could be drawn.")
     facts = [tag("div", *(_node(node) for node in nodes), class_="nodes")]
     return join([
-        tag("div", _toolbar(), _drawing(picture, nodes), class_="graphbox"),
+        tag("div", *_drawings(picture, nodes), class_="graphbox"),
         tag("p", picture.caption, class_="quiet") if picture.caption else NOTHING,
         tag("h3", "Sources"),
         *facts,
         _joins(nodes),
     ])  # fmt: skip
+
+
+def _drawings(picture: Picture, nodes: Sequence[Node]) -> Iterator[Html]:
+    """The drawing from left to right, and one from top to bottom for screens too narrow for it."""
+    if picture.width <= WIDEST_GRAPH:
+        yield _toolbar()
+        yield _drawing(picture, nodes)
+    yield _outline(picture, nodes)
+
+
+def _outline(picture: Picture, nodes: Sequence[Node]) -> Html:
+    """The tree from top to bottom: each source is indented below the one that it is joined to."""
+    by_number = {node.number: node for node in nodes}
+    below: dict[int, list[Line]] = {}
+    for line in picture.lines:
+        if line.is_chosen:
+            below.setdefault(line.parent.number, []).append(line)
+    cards: list[Card] = []
+    lines: list[Html] = []
+    waiting: list[tuple[Card, Card | None, str]] = [(picture.cards[0], None, "")]
+    while waiting:
+        card, above, keys = waiting.pop()
+        about = f"{card.subtitle} · {keys}" if keys else card.subtitle
+        x, y = (above.x + INDENT if above else 1), ROW * len(cards) + 1
+        placed = replace(card, x=x, y=y, subtitle=about[:SUBTITLE_LIMIT])
+        cards.append(placed)
+        if above is not None:
+            path = f"M{above.x + INDENT / 2:.0f} {above.y + CARD_HEIGHT:.0f}"
+            path += f"V{y + CARD_HEIGHT / 2:.0f}H{x:.0f}"
+            lines.append(tag("path", d=Html(path), class_="chosen"))
+        joined = below.get(card.number, ())
+        waiting.extend((line.child, placed, line.keys) for line in reversed(joined))
+    width = max(card.x for card in cards) + CARD_WIDTH + 8
+    return tag(
+        "svg",
+        *lines,
+        *(_card(card, by_number.get(card.number)) for card in cards),
+        viewBox=f"0 0 {width:.0f} {ROW * len(cards):.0f}",
+        class_="graph outline" if picture.width <= WIDEST_GRAPH else "graph outline only",
+        role="group",
+        aria_label=f"Join graph: {counted(len(cards), 'source')}",
+    )
 
 
 def _toolbar() -> Html:
@@ -190,7 +253,8 @@ def summary(node: Node) -> str:
         parts.append(f"key {', '.join(node.keys)}")
     measure = node.measure
     if measure is not None:
-        parts.append(f"{share(measure.matched, measure.in_)} of rows matched")
+        rows = f"{share(measure.matched, measure.in_)} of rows{of_left(measure)}"
+        parts.append(f"{rows} matched")
         if measure.null_keys:
             parts.append(f"{share(measure.null_keys, measure.in_)} with a NULL key")
     if node.left_out:
@@ -248,10 +312,14 @@ def _measures(node: Node) -> list[tuple[str, str]]:
     measure = node.measure
     if measure is None:
         return []
+    unmatched = measure.in_ - measure.matched - measure.null_keys
     return [
-        ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows, "
+        ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows{of_left(measure)}, "
                     f"{share(measure.matched, measure.in_)}"),
+        ("in the output", "" if measure.rows is None else f"{number(measure.rows)} rows have it"),
         ("NULL keys", f"{number(measure.null_keys)}, {share(measure.null_keys, measure.in_)}"),
+        ("without a match", number(unmatched) if unmatched > 0 else ""),
+        *(("warning", text) for text in node.warnings),
     ]  # fmt: skip
 
 

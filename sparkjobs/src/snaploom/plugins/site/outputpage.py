@@ -8,13 +8,13 @@ from itertools import pairwise
 
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import Report, RunPhase
+from snaploom.models.report import DataFinding, Report, RunSummary
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.drawings import picture_of, published_picture
 from snaploom.plan.history import PublishedModel, difference
-from snaploom.plan.intervals import settings_of
+from snaploom.plan.intervals import Gap, gaps_of, settings_of
 from snaploom.plan.plan import RunPlan
 from snaploom.plan.retention import HeldSnapshot, Removal, removals
 from snaploom.plan.times import OutOfCalendar, plus
@@ -23,16 +23,17 @@ from snaploom.plugins.site.drawings import changes, columns_at, flat
 from snaploom.plugins.site.pagedata import (
     CheckHistory,
     Column,
+    ColumnFacts,
+    Due,
     Freshness,
-    Gap,
     IndexState,
     LineageLine,
     Node,
     OutputPage,
-    RunOutcome,
     SchemaChange,
+    warnings_about,
 )
-from snaploom.plugins.site.timeline import gaps_of
+from snaploom.run.weaving.datafindings import snapshot_findings
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import Struct
 
@@ -61,6 +62,10 @@ class Published:
     """Data models of live snapshots by hash, each as one of its snapshots has it."""
     problem: str = ""
     """Reason why it could not be read."""
+    runs: tuple[RunSummary, ...] = ()
+    """The last runs."""
+    running: str = ""
+    """The run at work, if one is."""
 
 
 def output_page(
@@ -73,6 +78,8 @@ def output_page(
     findings: Sequence[Finding] = (),
     indexes: Sequence[IndexState] = (),
     reports: Iterable[Report] = (),
+    due: Due | None = None,
+    columns: Iterable[ColumnFacts] = (),
 ) -> OutputPage:
     """The page of one output.
 
@@ -95,11 +102,14 @@ def output_page(
         schema_changes=_schema_changes(published),
         checks=_checks(declared_as, snapshots),
         indexes=tuple(indexes),
-        runs=_outcomes(name, reports),
+        runs=_runs(name, published, reports),
+        running=published.running,
+        columns=tuple(columns),
         findings=tuple(findings),
         problem=published.problem,
         facts=_facts(published),
     )
+    page = replace(page, due=due, data_findings=_data_findings(declared_as, page, due))
     if declared_as is None:
         model = published.models.get(newest.model_hash) if newest else None
         return replace(
@@ -110,7 +120,9 @@ def output_page(
     return replace(
         page,
         picture=picture_of(declared_as.bundle, declared_as.plan.graph, declared_as.plan.tree),
-        gaps=_gaps(declared_as, state),
+        gaps=_gaps(declared_as, state, () if due is None else due.times),
+        description=_noted(declared_as, "description"),
+        owner=_noted(declared_as, "owner"),
         going=_going(declared_as, state, now),
         freshness=_freshness(declared_as, snapshots),
         lineage=tuple(_lineage(declared_as, nodes)),
@@ -142,6 +154,7 @@ def _nodes(
             taken=taken.get(name, ""),
             left_out=left_out.get(name, ""),
             measure=joins.get(name),
+            warnings=() if newest is None else warnings_about(name, newest.warnings),
         )
         found.append(one if declared_as is None else _with_declared(one, declared_as, tree, node))
     return tuple(found)
@@ -174,7 +187,7 @@ def _keys(bundle: Bundle, tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
         return ()
     spec = bundle.relationship(node.relationship).spec
     sides = [
-        [part.query or ", ".join(one.field_name for one in part.fields_) for part in parts]
+        [part.text for part in parts]
         for parts in (
             spec.join_key_of(tree.nodes[node.parent_number].source) or (),
             spec.join_key_of(node.source) or (),
@@ -185,9 +198,9 @@ def _keys(bundle: Bundle, tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
     )
 
 
-def _gaps(declared_as: Declared, state: FolderState) -> tuple[Gap, ...]:
+def _gaps(declared_as: Declared, state: FolderState, due: Iterable[EpochNanos]) -> tuple[Gap, ...]:
     model = declared_as.bundle.output.spec.data_model
-    times = (*state.versions, *state.tombstoned_times)
+    times = (*state.versions, *state.tombstoned_times, *due)
     return gaps_of(settings_of(model.root_data_source.snapshot_filter), times)
 
 
@@ -279,24 +292,30 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
             )
 
 
-def _outcomes(name: str, reports: Iterable[Report]) -> tuple[RunOutcome, ...]:
-    own = [report for report in reports if report.output == name]
-    return tuple(
-        RunOutcome(
-            report.run_id,
-            report.started_at,
-            report.phase.value,
-            report.message
-            or ("" if report.phase is not RunPhase.SUCCEEDED else _published_text(report)),
-            tuple((one.time, one.reason.value, one.message) for one in report.failed),
-        )
-        for report in sorted(own, key=lambda one: one.started_at, reverse=True)
-    )
+def _runs(name: str, published: Published, reports: Iterable[Report]) -> tuple[RunSummary, ...]:
+    own = [RunSummary.of(report) for report in reports if report.output == name]
+    found = {run.run_id: run for run in (*published.runs, *own)}
+    return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))
 
 
-def _published_text(report: Report) -> str:
-    count = len(report.snapshots)
-    return f"{count} snapshot{'' if count == 1 else 's'} published"
+def _data_findings(
+    declared_as: Declared | None, page: OutputPage, due: Due | None
+) -> tuple[DataFinding, ...]:
+    """What the newest snapshot, the run that published it, and the listed sources show."""
+    newest, found = page.newest, list[DataFinding]()
+    if newest is not None and declared_as is not None:
+        found.extend(snapshot_findings(declared_as.bundle, declared_as.plan.tree, newest))
+    last = next(iter(page.runs), None)
+    listed = () if due is None else due.data_findings
+    of_run = () if last is None else last.data_findings
+    found.extend(one for one in of_run if not listed or not one.is_of_listing)
+    return tuple({one.subject: one for one in (*found, *listed)}.values())
+
+
+def _noted(declared_as: Declared, name: str) -> str:
+    """An annotation of the output whose key ends in a name, such as `example.com/owner`."""
+    annotations = declared_as.bundle.output.metadata.annotations
+    return next((text for key, text in annotations.items() if key.split("/")[-1] == name), "")
 
 
 def _facts(published: Published) -> Mapping[str, str]:

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 from snaploom.confidential import json_visible, visible_lines
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import JoinMeasure
+from snaploom.models.report import DataFinding, JoinMeasure, RunSummary
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import Ended
 from snaploom.plan.drawings import Picture
+from snaploom.plan.intervals import Gap
 from snaploom.plan.retention import Removal
 
 # HTML by construction: everything not marked as HTML is text, and is escaped inside it.
@@ -119,6 +120,14 @@ def table(
     )
 
 
+def filtered(table_id: str, what: str) -> Html:
+    """A field by which the page's script shows only some rows of a table."""
+    field = tag(
+        "input", type="search", placeholder=what, id=f"{table_id}-filter", data_filters=table_id
+    )
+    return tag("p", tag("label", "Find ", field), class_="controls scripted")
+
+
 def data_block(name: str, document: JsonValue) -> Html:
     """Data for the page's script: JSON that no parser of HTML takes for anything else."""
     written = json_visible(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
@@ -197,6 +206,12 @@ def counted(count: int, noun: str) -> str:
 # The data of an output's page, frozen before any of it is drawn.
 
 
+def warnings_about(field_name: str, warnings: Iterable[str]) -> tuple[str, ...]:
+    """The warnings about one join, without its name."""
+    about = ((name.casefold(), text) for name, _, text in (one.partition(": ") for one in warnings))
+    return tuple(text for name, text in about if name == f"`{field_name.casefold()}`")
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a source, or one field of a schema."""
@@ -234,24 +249,13 @@ class Node:
     """Reason why the newest snapshot does without it; empty if it does not."""
     measure: JoinMeasure | None = None
     """The counts at its join in the newest snapshot."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the newest snapshot about its join."""
 
     @property
     def title(self) -> str:
         """Its name for readers."""
         return self.field_name or self.source
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Intervals without a snapshot, between two that have one."""
-
-    start: EpochNanos
-    end: EpochNanos
-    """Not included."""
-    intervals: int
-    """Number; at least one."""
-    is_bounded: bool = False
-    """Whether there may be more, since counting stopped."""
 
 
 @dataclass(frozen=True)
@@ -337,20 +341,38 @@ class IndexState:
     files_dropped: int = 0
     bytes_considered: int = 0
     bytes_dropped: int = 0
+    distinct: Mapping[str, int] = field(default_factory=dict)
+    """By column, the number of values in the newest snapshot, where it has them all."""
     problem: str = ""
     """Reason why its state is not shown."""
 
 
 @dataclass(frozen=True)
-class RunOutcome:
-    """One run, from its Report."""
+class ColumnFacts:
+    """What footers of the newest snapshot's files prove about a column outside arrays."""
 
-    run: str
-    started: str
-    phase: str
-    message: str
-    failed: tuple[tuple[str, str, str], ...] = ()
-    """Snapshot time, reason and message of each failure."""
+    name: str
+    """Its path in the output."""
+    type: str
+    values: int
+    """Rows in which it is not NULL."""
+    nulls: int
+    """Rows in which it is NULL."""
+    least: str = ""
+    """Least value; empty where footers do not prove one."""
+    greatest: str = ""
+
+
+@dataclass(frozen=True)
+class Due:
+    """What a run would do now, as far as names of files show it."""
+
+    times: tuple[EpochNanos, ...] = ()
+    """Snapshots that it would publish."""
+    problem: str = ""
+    """The reason why that is not known, or why it would fail."""
+    data_findings: tuple[DataFinding, ...] = ()
+    """What is wrong with the snapshots that sources list, and with files of published ones."""
 
 
 @dataclass(frozen=True)
@@ -380,8 +402,19 @@ class OutputPage:
     checks: tuple[CheckHistory, ...] = ()
     lineage: tuple[LineageLine, ...] = ()
     indexes: tuple[IndexState, ...] = ()
-    runs: tuple[RunOutcome, ...] = ()
-    """Runs of which a Report is at hand, newest first."""
+    runs: tuple[RunSummary, ...] = ()
+    """Runs that the folder or a Report knows, newest first."""
+    running: str = ""
+    """The run at work, if one is."""
+    due: Due | None = None
+    """None where only the folder is at hand, or a time in the past is asked for."""
+    data_findings: tuple[DataFinding, ...] = ()
+    """What is wrong, or new, in the data, as the newest snapshot and the last run show it."""
+    columns: tuple[ColumnFacts, ...] = ()
+    description: str = ""
+    """What the declarations say about the output, in annotations named `description`."""
+    owner: str = ""
+    """The same, named `owner`."""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
     """The reason why published snapshots are not shown; empty where they are."""

@@ -14,17 +14,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
+from snaploom.extras import PackageMissing
+from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.localfiles import read_plain
-from snaploom.models.common import EpochNanos
+from snaploom.models.allowances import Allowances
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.output import history
+from snaploom.output import history, layout
 from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.leaseholder import SCOPE
 from snaploom.output.state import FolderState
+from snaploom.plan.bundle import Bundle
 from snaploom.plan.drawings import published_picture, to_svg
 from snaploom.plan.plan import plan_offline
+from snaploom.plan.steps import Action
 from snaploom.plugins import site
 from snaploom.plugins.site.document import INDEX, site_of, write_site
 from snaploom.plugins.site.drawings import (
@@ -36,6 +42,8 @@ from snaploom.plugins.site.drawings import (
 )
 from snaploom.plugins.site.outputpage import Declared, Published, output_page
 from snaploom.plugins.site.pagedata import (
+    ColumnFacts,
+    Due,
     IndexState,
     OutputPage,
     counted,
@@ -44,13 +52,17 @@ from snaploom.plugins.site.pagedata import (
     size_of,
     span,
 )
-from snaploom.plugins.site.sections import state_of
+from snaploom.plugins.site.sections import has_failed_last, state_of
 from snaploom.plugins.site.timeline import lanes_of, timeline_svg
 from snaploom.project import Pages, Status
 from snaploom.project.results import html_heading, html_line
 from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
 from snaploom.run.folders import open_named
+from snaploom.run.reports.writer import kept_runs
 from snaploom.run.runevents import preflight_finding
+from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.runs import FilesBeforeSpark, planned_without_spark
+from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.types.schemas import Struct, parse_schema
 
 # Collects the contents of pages: declarations, output folders and index states, each read once.
@@ -112,7 +124,7 @@ def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> Outpu
         SnaploomError: it is not the folder of an output, or cannot be read.
     """
     store = open_named(uri)
-    published = _of_state(store, open_folder(store).log.read())
+    published = _of_state(store, open_folder(store).log.read(), clock)
     identity = published.state.identity
     name = identity.output if identity else uri
     return output_page(name, published, clock.now, is_present=clock.is_present, reports=reports)
@@ -169,7 +181,7 @@ def _declared_page(
         if (one.code, one.resource, one.path, one.message) not in known
     )
     uri = bundle.output.spec.output_folder.folder_uri
-    published, failure = _published(uri)
+    published, failure = _published(uri, clock)
     if failure is not None:
         findings.append(failure)
     return output_page(
@@ -179,24 +191,46 @@ def _declared_page(
         is_present=clock.is_present,
         declared_as=Declared(bundle, plan),
         findings=findings,
-        indexes=_indexes(declarations, name, {source.name for source in bundle.data_sources}),
+        indexes=_indexes(declarations, name, {s.name for s in bundle.data_sources}, published),
         reports=reports,
+        due=_due(bundle, declarations.allow, clock),
+        columns=_columns(published),
     )
 
 
-def _published(uri: str) -> tuple[Published, Finding | None]:
+def _due(bundle: Bundle, allow: Allowances, clock: Clock) -> Due | None:
+    """What a run would do now; names of files are listed, and nothing is read but footers."""
+    if not clock.is_present:
+        return None
+    request = PlanRequest(bundle, clock.now, RunOptions(allow=allow))
+    files = SourceFiles(FilesBeforeSpark(bundle.output.spec.run, allow))
+    try:
+        plan = planned_without_spark(request, lambda: clock.now, files, lambda: None).plan
+    except SparkNeeded:
+        return Due(problem="only Spark can list the sources: see `snaploom plan`")
+    except SnaploomError as error:
+        return Due(problem=": ".join(filter(None, (error.resource, error.message))))
+    failing = [one for one in plan.snapshots or () if one.action is Action.FAIL]
+    return Due(
+        tuple(sorted(one.time for one in plan.due)),
+        failing[0].message.splitlines()[0] if failing else "",
+        plan.data_findings,
+    )
+
+
+def _published(uri: str, clock: Clock) -> tuple[Published, Finding | None]:
     """The contents of a folder; a failure to read it is a finding."""
     try:
         store = open_named(uri)
         if is_unused(store):
             return Published(uri), None
-        return _of_state(store, open_folder(store).log.read()), None
+        return _of_state(store, open_folder(store).log.read(), clock), None
     except SnaploomError as error:
         problem = "; ".join(part for part in (error.message, error.found) if part)
         return Published(uri, problem=problem), preflight_finding(error, error.reason)
 
 
-def _of_state(store: ObjectStore, state: FolderState) -> Published:
+def _of_state(store: ObjectStore, state: FolderState, clock: Clock) -> Published:
     documents = history.SchemaDocuments(store)
     schemas: dict[str, Struct] = {}
     for version in state.timeline:
@@ -211,10 +245,30 @@ def _of_state(store: ObjectStore, state: FolderState) -> Published:
         for model, version in newest.items()
         if model in known
     }
-    return Published(store.uri, state, schemas, models)
+    return Published(
+        store.uri,
+        state,
+        schemas,
+        models,
+        runs=kept_runs(store),
+        running=_running(store, state, clock),
+    )
 
 
-def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tuple[IndexState, ...]:
+def _running(store: ObjectStore, state: FolderState, clock: Clock) -> str:
+    """The run that holds the lease in the folder and has renewed it; empty for none."""
+    claim = state.claims.get(SCOPE)
+    if claim is None or not claim.seconds or claim.run_id in state.revoked or not clock.is_present:
+        return ""
+    renewed = store.head(layout.CLAIM)
+    last = max(claim.written_at, renewed.modified if renewed is not None else 0)
+    is_held = clock.now - last < claim.seconds * NANOS_PER_SECOND
+    return f"{claim.run_id}, since {shortened(claim.written_at)}" if is_held else ""
+
+
+def _indexes(
+    declarations: Declarations, output: str, sources: set[str], published: Published
+) -> tuple[IndexState, ...]:
     """States of the declared indexes that are about an output, or about a source of it."""
     own = [
         resource
@@ -229,7 +283,23 @@ def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tupl
         return ()
     if find_spec("pyarrow") is None:  # as in the operator's image
         return tuple(unread_index(one, "its state needs `snaploom[data]`") for one in own)
-    return site.index_states(declarations, [one.name for one in own])
+    newest = map(published.state.records.live, published.state.timeline[-1:])
+    files = [f"{published.uri}{file.path}" for record in newest for file in record.files]
+    return site.index_states(declarations, [one.name for one in own], files)
+
+
+def _columns(published: Published) -> tuple[ColumnFacts, ...]:
+    """Statistics of the newest snapshot's columns, where Arrow is there to read footers."""
+    newest = published.state.timeline[-1:]
+    try:
+        facts = site.column_facts
+    except (ImportError, PackageMissing):
+        return ()
+    if not newest:
+        return ()
+    record = published.state.records.live(newest[0])
+    schema = published.schemas.get(record.schema_hash)
+    return () if schema is None else facts(open_named(published.uri), record, schema)
 
 
 def unread_index(index: SkippingIndex, problem: str) -> IndexState:
@@ -284,6 +354,7 @@ def _text(page: OutputPage) -> str:
     if page.nodes:
         parts.append(tree_drawing(page.nodes))
     parts += [timeline_drawing(lanes_of(page), WIDEST), _doubts(page)]
+    parts += [line for finding in page.data_findings for line in finding.lines]
     return "\n".join(filter(None, parts))
 
 
@@ -294,8 +365,7 @@ def _html(page: OutputPage) -> str:
         model = model_of_nodes(f"OutputDataset/{page.name}", joins, page.nodes)
         parts.append(to_svg(published_picture(model)))
     parts.append(timeline_svg(lanes_of(page)))
-    if _doubts(page):
-        parts.append(html_line(_doubts(page)))
+    parts += map(html_line, filter(None, (_doubts(page), *page.data_findings)))
     return "".join(parts)
 
 
@@ -309,6 +379,11 @@ def _about(page: OutputPage) -> str:
         )
     if published is not None:
         parts.append(f"published {span(page.now - published)} ago")
+    due = page.due or Due()
+    if due.problem or (due.times and " due" not in parts[0]):
+        parts.append(due.problem or f"{len(due.times):,} due")
+    if has_failed_last(page):
+        parts.append(page.runs[0].message.partition("\n")[0])
     return "; ".join(filter(None, (*parts, staleness(page))))
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from pydantic import JsonValue
+
+from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding
+from snaploom.models.report import DataFinding, JoinMeasure, RunPhase, RunSummary
 from snaploom.output.replacement import REPLACED
 from snaploom.plugins.site.drawings import (
     definitions,
@@ -18,12 +24,14 @@ from snaploom.plugins.site.drawings import (
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Column,
+    Due,
     Html,
     IndexState,
     OutputPage,
     SchemaChange,
     ago,
     counted,
+    filtered,
     join,
     moment,
     number,
@@ -47,18 +55,18 @@ def timeline_section(page: OutputPage) -> Html:
     """The lanes, and each kind of event as a list, the newest first."""
     live = {record.time for record in page.snapshots}
     restated = [record for record in page.snapshots if record.replaces is not None]
-    failed = [(run, each) for run in page.runs for each in run.failed]
+    failed = [(run.run_id, each) for run in page.runs for each in run.failed]
     deleted = [one for one in page.ended if one.time not in live and one.rule != REPLACED]
     return join([
         timeline(page),
+        _due(page),
         _events("Gaps", ("from", "to", "intervals"), len(page.gaps), (
             (moment(gap.start), moment(gap.end),
              f"{gap.intervals:,}" + (" or more" if gap.is_bounded else ""))
             for gap in reversed(page.gaps)
         )),
         _events("Failed", ("snapshot", "reason", "message", "run"), len(failed), (
-            (time, reason, message, tag("code", run.run))
-            for run, (time, reason, message) in failed
+            (one.time, one.reason.value, one.message, tag("code", run)) for run, one in failed
         )),
         _events("Restated", ("snapshot", "on", "why"), len(restated), (
             (moment(one.time), moment(one.created_at), one.reason or "no reason is recorded")
@@ -73,6 +81,28 @@ def timeline_section(page: OutputPage) -> Html:
         tag("p", f"{counted(page.revoked, 'run')} may commit nothing any more: crashed, or "
             "another run took over.", class_="quiet") if page.revoked else NOTHING,
     ])  # fmt: skip
+
+
+def _due(page: OutputPage) -> Html:
+    """What a run would publish, what runs, and what failed last."""
+    due = page.due or Due()
+    failed = page.runs[0].message if has_failed_last(page) else ""
+    return join([
+        definitions([
+            ("running", page.running),
+            ("last run failed", tag("span", failed, class_="bad") if failed else ""),
+            ("due", tag("span", due.problem, class_="bad") if due.problem else ""),
+        ]),
+        _events("Due, and not published yet", ("snapshot",), len(due.times), (
+            (moment(time),) for time in due.times
+        )),
+    ])  # fmt: skip
+
+
+def has_failed_last(page: OutputPage) -> bool:
+    """Whether the last run failed, and there is still something for it to do."""
+    is_open = page.due is None or bool(page.due.times or page.due.problem)
+    return bool(page.runs) and page.runs[0].phase is RunPhase.FAILED and is_open
 
 
 def _events(
@@ -110,7 +140,17 @@ def rates_section(page: OutputPage) -> Html:
     matched.sort(key=lambda line: _worst(line, min))
     nulls.sort(key=lambda line: -_worst(line, max))
     nulls = [line for line in nulls if _worst(line, max) > 0]
-    rows = [(line.name, _per_cent(_last(line)), _per_cent(_worst(line, min))) for line in matched]
+    last = {} if page.newest is None else {join.child: join for join in page.newest.joins}
+    rows = [
+        (
+            line.name,
+            _per_cent(_last(line)),
+            _per_cent(_worst(line, min)),
+            last[line.name].left or "the output" if line.name in last else "",
+            _rows_with(last.get(line.name)),
+        )
+        for line in matched
+    ]
     return join([
         tag("div",
             chart("match-chart", "Rows that found a match, the lowest first", times, matched,
@@ -119,8 +159,17 @@ def rates_section(page: OutputPage) -> Html:
                   Axis(_per_cent, max, 0))
             or tag("p", "No row had a NULL key in any snapshot.", class_="quiet"),
             class_="charts"),
-        table("Match rates", ("field", "matched now", "lowest"), rows, numbers=(1, 2)),
+        table("Match rates",
+              ("field", "matched now", "lowest", "of the rows of", "rows of the output with it"),
+              rows, numbers=(1, 2, 4)),
     ])  # fmt: skip
+
+
+def _rows_with(join: JoinMeasure | None) -> str:
+    """Rows of the output that have a joined source; empty where they were not counted."""
+    if join is None or (join.left and join.rows is None):
+        return ""
+    return number(join.matched if join.rows is None else join.rows)
 
 
 def _rate_series(page: OutputPage) -> tuple[list[Series], list[Series]]:
@@ -179,6 +228,8 @@ def _days(value: float | None) -> str:
     return span(int(value * _DAY)) if value else "same time"
 
 
+SAMPLE_COLUMNS, LONGEST_SAMPLE = 60, 80
+"""Columns of sample rows, and characters of their values."""
 MOST_LINES = 500
 """Columns whose lineage a page lists."""
 
@@ -202,6 +253,8 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         else None,
         Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
         Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
+        _titled("data", "About the data", data_table(page.data_findings), len(page.data_findings)),
+        Section("read", "Read it", _reading(page)) if page.snapshots else None,
         Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
         Section("rates", "Matches and NULL keys", rates_section(page))
         if _has_joins(page)
@@ -210,6 +263,8 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("served", "Age of source snapshots", lags_section(page))
         if _has_joins(page)
         else None,
+        _titled("sample", "Sample rows", _sample_rows(page), len(_sampled(page))),
+        _titled("columns", "Columns", _columns(page), len(page.columns)),
         _titled("checks", "Checks", _checks(page), len(page.checks)),
         _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
         _titled("lineage", "Lineage by column", _lineage(page), len(page.lineage)),
@@ -232,13 +287,25 @@ def tiles(page: OutputPage) -> Html:
             tile("Newest snapshot", moment(latest.time), f"{number(latest.rows)} rows"),
             tile("Snapshots", number(len(page.snapshots)), f"{size(page.total_bytes)} in all"),
         ]
+    if page.due is not None:
+        count, problem = len(page.due.times), page.due.problem
+        about = "snapshots that a run would publish now"
+        found.append(
+            tile(
+                "Due",
+                number(count),
+                problem or about,
+                "bad" if problem else "warn" if count else "",
+            )
+        )
     gaps = sum(gap.intervals for gap in page.gaps)
     restated = sum(record.replaces is not None for record in page.snapshots)
     if page.snapshots:
         found += [
             tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
-            tile("Restated", number(restated), "snapshots with a corrected version"),
         ]
+    if restated:
+        found.append(tile("Restated", number(restated), "snapshots with a corrected version"))
     wrong = page.errors
     warnings = len(page.findings) - wrong
     found.append(
@@ -256,10 +323,16 @@ def state_of(page: OutputPage) -> tuple[str, str]:
     """The state of an output in a word, and how good that is: good, warn, bad or nothing."""
     if page.problem:
         return "cannot be read", "bad"
+    if page.running:
+        return "running", ""
+    if has_failed_last(page):
+        return "last run failed", "bad"
     if not page.snapshots:
         return "nothing published", "warn" if page.is_stale else ""
     if page.is_stale:
         return "stale", "bad"
+    if page.due is not None and page.due.times:
+        return f"{len(page.due.times):,} due", "warn"
     return ("fresh", "good") if page.freshness.is_declared else ("published", "")
 
 
@@ -273,7 +346,7 @@ def _fresh_tile(page: OutputPage) -> Html:
     else:
         written = ago(published, page.now, page.is_present)
         about = join(["published ", written, f"; {staleness(page)}"])
-    return tile("Freshness", word, about, mood)
+    return tile("State", word, about, mood)
 
 
 def tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
@@ -292,7 +365,8 @@ def _titled(name: str, title: str, body: Html, count: int) -> Section | None:
 
 
 def _has_history(page: OutputPage) -> bool:
-    return bool(page.snapshots or page.ended or any(run.failed for run in page.runs))
+    is_due = page.due is not None and (page.due.times or page.due.problem)
+    return bool(page.snapshots or page.ended or page.runs or is_due)
 
 
 def _has_joins(page: OutputPage) -> bool:
@@ -357,9 +431,8 @@ def _lineage(page: OutputPage) -> Html:
         for line in page.lineage[:MOST_LINES]
     ]
     more = len(page.lineage) - len(rows)
-    field = tag("input", type="search", id="lineage-filter", placeholder="column or source")
     return join([
-        tag("p", tag("label", "Find ", field), class_="controls scripted"),
+        filtered("lineage-table", "column or source"),
         table("Lineage by column", ("column", "type", "from", "through", "read from"), rows,
               name="lineage-table"),
         tag("p", f"and {more:,} more columns: `snaploom schema` prints all", class_="quiet")
@@ -409,14 +482,111 @@ def _index(index: IndexState, page: OutputPage) -> Sequence[Html]:
 def _runs(page: OutputPage) -> Html:
     rows = [
         (
-            tag("code", run.run),
-            run.started,
-            tag("span", run.phase, class_="bad" if run.phase == "FAILED" else None),
+            tag("code", run.run_id),
+            run.started_at,
+            _took(run),
+            number(run.published),
+            tag("span", run.phase, class_="bad" if run.phase is RunPhase.FAILED else None),
             run.message,
         )
         for run in page.runs[:MOST_LINES]
     ]
-    return table("Runs", ("run", "started", "ended as", "message"), rows)
+    columns = ("run", "started", "took", "published", "ended as", "message")
+    return table("Runs", columns, rows, numbers=(2, 3))
+
+
+def _took(run: RunSummary) -> str:
+    try:
+        return span(parse_instant(run.finished_at or "") - parse_instant(run.started_at))
+    except ValueError:  # it has not ended, or a Report is somebody else's text
+        return "–"
+
+
+def data_table(findings: Iterable[DataFinding]) -> Html:
+    """What is wrong, or new, in the data."""
+    rows = [(str(each), tag("code", each.fix) if each.fix else "") for each in findings]
+    return table("About the data", ("found", "fix"), rows)
+
+
+def _sampled(page: OutputPage) -> list[dict[str, str]]:
+    """Rows that the last run kept, by path of the column; what is no row is left out."""
+    texts = next((run.sample for run in page.runs if run.sample), ())
+    found = []
+    for text in texts:
+        with suppress(ValueError, RecursionError):  # a folder is somebody else's text
+            row = json.loads(text)
+            found.append(dict(_flat(row, ""))) if isinstance(row, dict) else None
+    return found
+
+
+def _flat(row: Mapping[str, JsonValue], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{prefix}{name}", "NULL" if value is None else text[:LONGEST_SAMPLE]
+
+
+def _sample_rows(page: OutputPage) -> Html:
+    rows = _sampled(page)
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:SAMPLE_COLUMNS]
+    lines = [[row.get(name, "") for name in columns] for row in rows]
+    return join([
+        table("Sample rows", columns, lines),
+        tag("p", "The newest snapshot's, as the last run found them. Metadata `confidential` hides "
+            "a column, and the annotation `samples: none` all of them.", class_="quiet"),
+    ])  # fmt: skip
+
+
+def _columns(page: OutputPage) -> Html:
+    distinct = {name: count for one in page.indexes for name, count in one.distinct.items()}
+    rows = [
+        (
+            tag("code", one.name),
+            one.type,
+            number(one.nulls),
+            share(one.nulls, one.values + one.nulls),
+            number(distinct[one.name]) if one.name in distinct else "–",
+            one.least or "–",
+            one.greatest or "–",
+        )
+        for one in page.columns
+    ]
+    columns = ("column", "type", "NULL", "share", "distinct", "least", "greatest")
+    return table("Columns of the newest snapshot", columns, rows, numbers=(2, 3, 4))
+
+
+def reading_snippets(folder: str, data_format: str) -> tuple[tuple[str, str], ...]:
+    """By name of a program, what reads the output in Python."""
+    files = (
+        "from subprocess import check_output\n\n"
+        f'listed = check_output(["snaploom", "files", {folder!r}], text=True)\n'
+        "files = listed.splitlines()  # what is published, and nothing else\n"
+    )
+    spark = (
+        "import snaploom as sl\nfrom pyspark.sql import SparkSession\n\n"
+        f"spark = SparkSession.builder.getOrCreate()\nwide = sl.read(spark, {folder!r})\n"
+    )
+    if data_format not in ("PARQUET", "ICEBERG"):
+        return (("Spark", spark),)
+    duckdb = (
+        f"import duckdb\n{files}"
+        "wide = duckdb.read_parquet(files, union_by_name=True, hive_partitioning=True)\n"
+    )
+    pandas = (
+        f"import pandas as pd\n{files}"
+        "wide = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)\n"
+    )
+    return (("Spark", spark), ("DuckDB", duckdb), ("pandas", pandas))
+
+
+def _reading(page: OutputPage) -> Html:
+    data_format = page.facts.get("format", "").partition(",")[0]
+    return join(
+        tag("details", tag("summary", name), tag("pre", tag("code", text)))
+        for name, text in reading_snippets(page.folder, data_format)
+    )
 
 
 def findings_list(findings: Sequence[Finding]) -> Html:

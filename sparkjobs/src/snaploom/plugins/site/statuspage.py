@@ -47,8 +47,9 @@ from snaploom.plugins.site.pagedata import (
     size,
     table,
     tag,
+    warnings_about,
 )
-from snaploom.plugins.site.sections import Section, tile
+from snaploom.plugins.site.sections import Section, data_table, tile
 from snaploom.plugins.site.timeline import Axis, Lane, Series, chart, newest, spans_of, usual_length
 
 _NOT_HERE = (
@@ -128,6 +129,8 @@ def status_sections(page: StatusPage) -> tuple[Section, ...]:
         Section("sources", "Sources", _sources(page), f"{len(page.sources):,}"),
         Section("volume", "Rows", _rows_chart(status)) if len(snapshots) > 1 else None,
         Section("snapshots", "Snapshots", _snapshots(status), f"{status.snapshot_count or 0:,}"),
+        Section("data", "About the data", data_table(status.data_findings),
+                f"{len(status.data_findings):,}") if status.data_findings else None,
         Section("runs", "Runs", _runs(page)),
         Section("indexes", "Indexes", join(_index(each, page.now) for each in page.indexes),
                 f"{len(page.indexes):,}") if page.indexes else None,
@@ -235,6 +238,7 @@ def status_nodes(page: StatusPage) -> tuple[Node, ...]:
                 taken=_taken(latest, each.field_name),
                 left_out=_left_out(latest, each.field_name),
                 measure=_measured(latest, each.field_name),
+                warnings=() if latest is None else warnings_about(each.field_name, latest.warnings),
             )
             for place, each in enumerate(_joined(plan), 1)
         ),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from statistics import median
 
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, parse_instant
 from snaploom.output.entries import SnapshotRecord
-from snaploom.plan.intervals import Interval, Intervals, IntervalSettings
 from snaploom.plugins.site.pagedata import (
-    Gap,
     Html,
     OutputPage,
     counted,
@@ -20,63 +18,6 @@ from snaploom.plugins.site.pagedata import (
     shortened,
     tag,
 )
-
-# Intervals of an output that have no snapshot, between two that have one.
-
-MOST_COUNTED = 1_000
-"""Intervals by cron that are counted one by one in a gap: beyond, their number adds nothing."""
-
-
-def gaps_of(settings: IntervalSettings, times: Iterable[EpochNanos]) -> tuple[Gap, ...]:
-    """The gaps between snapshots, by time.
-
-    Intervals that `excludeIntervals` leaves out as a whole are none, nor are those whose snapshot
-    retention deleted, if `times` has it.
-    """
-    intervals = [interval for _, interval in settings.intervals.of_each(sorted(set(times)))]
-    return tuple(
-        gap
-        for before, after in pairwise(intervals)
-        if before.end < after.start
-        for gap in _between(settings, before, after)
-    )
-
-
-def _between(settings: IntervalSettings, before: Interval, after: Interval) -> Iterator[Gap]:
-    parts = [(before.end, after.start)]
-    for first, last in settings.excluded:
-        parts = [piece for part in parts for piece in _without(part, first, last)]
-    for start, end in parts:
-        count = _count(settings, start, end)
-        if count:
-            yield Gap(start, end, min(count, MOST_COUNTED), count > MOST_COUNTED)
-
-
-def _without(
-    part: tuple[EpochNanos, EpochNanos], first: EpochNanos, last: EpochNanos
-) -> Iterator[tuple[EpochNanos, EpochNanos]]:
-    start, end = part
-    if last <= start or end <= first:
-        yield part
-        return
-    if start < first:
-        yield start, first
-    if last < end:
-        yield last, end
-
-
-def _count(settings: IntervalSettings, start: EpochNanos, end: EpochNanos) -> int:
-    """Intervals that begin in a span; up to one more than `MOST_COUNTED`."""
-    last = EpochNanos(end - 1)
-    sequence = settings.intervals
-    if isinstance(sequence, Intervals):
-        first_interval, last_interval = sequence.containing(start), sequence.containing(last)
-        if first_interval is None or last_interval is None:
-            return 0
-        return last_interval.index - first_interval.index + 1
-    covering = islice(sequence.covering(start, last), MOST_COUNTED + 1)
-    return sum(start <= interval.start for interval in covering)
-
 
 # Lines over time as SVG that stretches to any width: labels stand beside it, as text.
 
@@ -288,6 +229,7 @@ LABEL_WIDTH, PLOT_WIDTH, LANE_HEIGHT = 130, 590, 22
 COLOURS = {
     "published": "#0f4c5c",
     "missing": "#b91c1c",
+    "due": "#0369a1",
     "failed": "#b91c1c",
     "restated": "#b45309",
     "doubtful": "#b45309",
@@ -332,7 +274,9 @@ def lanes_of(page: OutputPage) -> tuple[Lane, ...]:
     doubtful = [record.time for record in page.snapshots if _is_doubtful(record)]
     going = [removal.time for removal in page.going]
     deleted = sorted({ended.time for ended in page.ended if ended.time not in live})
-    failed = sorted({time for run in page.runs for time in _instants(run.failed)} - live)
+    outcomes = (one.time for run in page.runs for one in run.failed)
+    failed = sorted(set(_instants(outcomes)) - live)
+    due = () if page.due is None else page.due.times
     lanes = (
         Lane("published", "published", len(times), spans(times)),
         Lane(
@@ -341,6 +285,7 @@ def lanes_of(page: OutputPage) -> tuple[Lane, ...]:
             sum(gap.intervals for gap in page.gaps),
             tuple((gap.start, gap.end) for gap in page.gaps),
         ),
+        Lane("due", "due", len(due), spans(due)),
         Lane("failed", "failed", len(failed), spans(failed)),
         Lane("restated", "restated", len(restated), spans(restated)),
         Lane("doubtful", "with warnings", len(doubtful), spans(doubtful)),
@@ -448,9 +393,9 @@ def _is_doubtful(record: SnapshotRecord) -> bool:
     return bool(record.warnings or record.excluded or any(not c.holds for c in record.checks))
 
 
-def _instants(failed: Iterable[tuple[str, str, str]]) -> list[EpochNanos]:
+def _instants(times: Iterable[str]) -> list[EpochNanos]:
     found = []
-    for time, _, _ in failed:
+    for time in times:
         try:
             found.append(parse_instant(time))
         except ValueError:  # a Report is somebody else's text

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from snaploom import errors
+from snaploom.files.listed import SparkNeeded
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import (
+    MOST_DATA_FINDINGS,
     CollectedFiles,
+    DataFinding,
     Progress,
     RegisteredTable,
     Report,
@@ -18,6 +23,7 @@ from snaploom.models.report import (
     SeenSource,
     SnapshotReason,
     SnapshotReport,
+    UnmatchedRows,
     Unpublished,
 )
 from snaploom.output.entries import SnapshotRecord
@@ -27,6 +33,7 @@ from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan
+from snaploom.run.reports.writer import keep_run
 from snaploom.run.runevents import (
     EmitEvent,
     Event,
@@ -43,6 +50,9 @@ from snaploom.run.runevents import (
 )
 from snaploom.sources.registry import declared
 from snaploom.version import VERSION
+
+_log = logging.getLogger(__name__)
+
 
 # Observations of folder and sources during a run, also of one that fails early.
 
@@ -141,6 +151,9 @@ class RunRecord:
         self._failed: list[Unpublished] = []
         self._stopped_by: errors.SnaploomError | None = None
         self._cause: type[errors.SnaploomError] | None = None
+        self._data: dict[tuple[str, ...], DataFinding] = {}
+        self.sample: tuple[str, ...] = ()
+        """Rows of the newest snapshot that was published, as JSON."""
         self.registered: RegisteredTable | None = None
         """The catalog table, once it is up to date."""
         self.collected: CollectedFiles | None = None
@@ -152,12 +165,19 @@ class RunRecord:
         self._findings = plan.findings
         self._emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
 
+    def find(self, findings: Iterable[DataFinding]) -> None:
+        """Something in people's data is wrong, or new; what several snapshots show is one."""
+        for each in findings:
+            known = self._data.get(each.subject)
+            self._data[each.subject] = each if known is None else known.merged(each)
+
     def publish(
         self,
         record: SnapshotRecord,
         seconds: float,
         warnings: Sequence[str],
         columns: WovenColumns | None = None,
+        unmatched: tuple[UnmatchedRows, ...] = (),
     ) -> None:
         """A snapshot is live."""
         report = SnapshotReport(
@@ -171,6 +191,7 @@ class RunRecord:
             replaces=record.replaces,
             sources=record.sources,
             joins=record.joins,
+            unmatched=unmatched,
             excluded=record.excluded,
             checks=record.checks,
             warnings=tuple(clipped(warning) for warning in warnings),
@@ -286,6 +307,7 @@ class RunRecord:
             failed=tuple(self._failed),
             manifest=None if state is None else manifest_pointer(folder, state),
             findings=self._findings,
+            data_findings=tuple(self._data.values())[:MOST_DATA_FINDINGS],
             message=self._message(),
             reason="" if cause is None else cause.reason,
             retryable=None if cause is None else cause.retryable,
@@ -299,6 +321,16 @@ class RunRecord:
             tool_version=VERSION,
             spark_version=self._session.version,
         )
+
+    def kept_report(self, store: Callable[[], ObjectStore]) -> Report:
+        """As `report`, and keep it in the output's folder, which is known to be the output's."""
+        report, state = self.report(), self.observations.state
+        if state is not None and state.seq:
+            try:
+                keep_run(store(), report, self.sample)
+            except (SparkNeeded, errors.SnaploomError) as error:
+                _log.info("the run is not kept in the output's folder: %s", error)
+        return report
 
     def _phase(self) -> RunPhase:
         if isinstance(self._stopped_by, errors.Interrupted):

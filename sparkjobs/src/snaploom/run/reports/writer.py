@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +14,14 @@ from typing import Protocol, cast
 from pydantic import JsonValue
 
 from snaploom.errors import SnaploomError
+from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.localfiles import write_file
-from snaploom.models.report import Report, RunPhase
+from snaploom.models.base import ApiModel
+from snaploom.models.report import Report, RunPhase, RunSummary
+from snaploom.output import layout
+from snaploom.output.documents import MANIFEST_FORMAT, RUNS, get_bounded, parse_versioned
+
+_log = logging.getLogger(__name__)
 
 # Shortens a Report to fit: lists lose their oldest members, and it states how many.
 
@@ -26,11 +33,12 @@ SHORTENED_MESSAGE = 2_000
 
 Object = dict[str, JsonValue]
 
-_DETAILS = ("sources", "joins", "excluded", "checks", "warnings")
+_DETAILS = ("sources", "joins", "unmatched", "excluded", "checks", "warnings")
 """Fields that can be left out of a published snapshot that stays in the list."""
 
 _LISTS = {
     "snapshots": True, "skipped": True, "failed": False, "findings": False, "seen": False,
+    "dataFindings": False,
     "published": False, "newest.sources": False, "newest.excluded": False, "newest.joins": False,
     "newest.checks": False, "newest.warnings": False,
     "index.done": False, "index.warnings": False, "removed.leftNames": False,
@@ -243,3 +251,51 @@ class ReportWriter:
                 self._changed.wait(left)
             self._changed.wait_for(lambda: self._is_ending or self._newest != self._written)
             return None if self._newest == self._written else self._newest
+
+
+# The last runs of an output, kept beside its manifest: what failed is in no entry of that.
+
+MOST_KEPT = 20
+"""Runs that are kept; those that found nothing to do are not."""
+MOST_FAILED = 20
+"""Failures that are kept of a run."""
+
+
+class _Runs(ApiModel):
+    format: int = MANIFEST_FORMAT
+    runs: tuple[RunSummary, ...] = ()
+
+
+def kept_runs(store: ObjectStore) -> tuple[RunSummary, ...]:
+    """The last runs of the output of a folder, newest first; none where the note is damaged."""
+    try:
+        document = get_bounded(store, layout.RUNS, RUNS)
+        parse_versioned(document, layout.RUNS, RUNS)
+        return _Runs.model_validate_json(document, by_alias=True, by_name=False).runs
+    except (ValueError, *STORE_FAILURES):
+        return ()
+
+
+def keep_run(store: ObjectStore, report: Report, sample: tuple[str, ...]) -> None:
+    """Keep a run in the folder of its output, unless it found nothing to do; raises nothing.
+
+    `sample` are rows that it published; of earlier runs none stays.
+    """
+    if not report.snapshots and report.phase is RunPhase.SUCCEEDED:
+        return
+    summary = RunSummary.of(report)
+    failed = [
+        one.model_copy(update={"message": one.message[:SHORTENED_MESSAGE]})
+        for one in summary.failed[:MOST_FAILED]
+    ]
+    kept = {
+        "failed": tuple(failed),
+        "message": summary.message[:SHORTENED_MESSAGE],
+        "sample": sample,
+    }
+    earlier = (run.model_copy(update={"sample": ()} if sample else {}) for run in kept_runs(store))
+    runs = (summary.model_copy(update=kept), *earlier)
+    try:
+        store.put(layout.RUNS, _Runs(runs=runs[:MOST_KEPT]).dump_json().encode() + b"\n")
+    except STORE_FAILURES as error:
+        _log.info("%s is not written: %s", layout.RUNS, error.message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,14 @@ from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.spark.failures import translate
 from snaploom.spark.gate import ALLOW_SETTING
 from snaploom.spark.hadoopstore import hadoop_stores
-from snaploom.spark.jvm import SESSION_SETTINGS, HadoopClient, is_connect, jvm_of
+from snaploom.spark.jvm import (
+    SESSION_SETTINGS,
+    WORKER_PYTHON,
+    HadoopClient,
+    is_connect,
+    jvm_of,
+    worker_python,
+)
 
 # Translates Spark's exceptions to Snaploom's errors; other exceptions pass through.
 
@@ -124,9 +130,6 @@ _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _LOCAL = re.compile(r"local(\[|$)")
 """Masters with which Spark makes the secret of an application itself, and keeps it in memory."""
 
-WORKER_PYTHON = "PYSPARK_PYTHON"
-"""Environment variable that names the interpreter of Python workers."""
-
 
 class SettingNotAllowed(SnaploomError):
     """A resource makes a setting of Spark that is on no list."""
@@ -158,6 +161,7 @@ def build_session(
     """
     existing = _existing()
     if existing is not None:
+        refuse_stopped(existing)
         with translated_start():
             is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
         if not is_ours:
@@ -172,9 +176,7 @@ def build_session(
         settings.setdefault("spark.authenticate", "true")
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
-        # PySpark takes the interpreter of workers from the environment, and the setting from no
-        # one: without, workers would be whatever `python3` is, which need not have Snaploom.
-        os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
+        os.environ.setdefault(WORKER_PYTHON, worker_python(settings))
     if not _is_submitted() and SparkContext._active_spark_context is None:
         start_context(name, settings, is_small=is_small)
     builder = SparkSession.Builder().appName(name)
@@ -244,7 +246,7 @@ def sibling_session(
 
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
-        SparkNotStarted: the application has ended.
+        SparkStopped: the application has ended.
         ArgumentInvalid: it is a session of Spark Connect.
     """
     if is_connect(spark):
@@ -258,6 +260,7 @@ def sibling_session(
         )
     silence_py4j()
     _refuse_unlisted(run, allow)
+    refuse_stopped(spark)
     with translated_start():
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
@@ -265,6 +268,24 @@ def sibling_session(
             _set(session, key.removeprefix(OF_HADOOP), value)
         _keep_passwords_out_of_logs(session)
     return session
+
+
+def refuse_stopped(spark: SparkSession) -> None:
+    """Raise `SparkStopped` for a session that runs nothing any more."""
+    try:
+        java = spark.sparkContext._jsc
+        is_stopped = java is None or bool(java.sc().isStopped())
+    except SPARK_FAILURES:
+        is_stopped = True
+    if is_stopped:
+        raise SparkStopped(
+            "this Spark session was stopped, or its JVM has ended",
+            path="spark",
+            found="a session that runs nothing any more",
+            expected="a session that is at work",
+            hint="make a new one, by SparkSession.builder.getOrCreate() after spark.stop(), or in "
+            "a new process where the JVM has ended; or leave it out, and Snaploom makes one",
+        )
 
 
 def _set(session: SparkSession, key: str, value: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.fold import Recording, Weave, fold
-from snaploom.errors import ArgumentInvalid
+from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.output.folder import is_unused, open_folder
@@ -21,6 +21,7 @@ from snaploom.run.weaving.history import SchemaHistory
 from snaploom.run.weaving.inputs import InputReader
 from snaploom.run.weaving.preparation import Prepared, folder_store, prepare
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.sources.readers import located
 
 
 @contextmanager
@@ -69,7 +70,11 @@ def dry_woven(
         with translated():
             # Observations would be counted again by each query over the frame.
             woven = fold(Weave(prepared.plan.tree, frames, relationships), Recording())
-        yield woven
+        try:
+            with translated():
+                yield woven
+        except SnaploomError as error:
+            raise located(error, inputs.used.values(), spark, allow) from error
         prepared.sources.look_again(inputs.used.values())
 
 

@@ -18,9 +18,13 @@ from snaploom.plan.history import continued, merge_structures, structure_of
 from snaploom.plan.intervals import settings_of
 from snaploom.plan.retention import HeldSnapshot, Removal, removals_before
 from snaploom.plan.tree import JoinTree
-from snaploom.types.merge import conflicts_with
+from snaploom.types.merge import common_fields, conflicts_with
+from snaploom.types.schemas import path_text, split_path
 
 _log = logging.getLogger(__name__)
+
+MOST_SHOWN = 20
+"""Columns that one warning names."""
 
 
 # A new snapshot against every published one: its structure and its types (rules P25, P26).
@@ -83,6 +87,23 @@ class SchemaHistory:
         """
         schema = self._documents.get(record.schema_hash)
         return self.compare(output, state, record.time, schema)
+
+    def gone_columns(self, state: FolderState, record: SnapshotRecord) -> tuple[str, ...]:
+        """A warning about columns of sources that the snapshot before has and this one has not."""
+        before = [one for one in state.schema_history if one.time < record.time][-1:]
+        for one in before:
+            was, now = map(self._documents.get, (one.schema_hash, record.schema_hash))
+            removed = (split_path(each.path) for each in common_fields(was, now).removed)
+            # A whole source that is left out, or no longer declared, is reported as that.
+            gone = [path_text(path) for path in removed if path is not None and path[1:]]
+            if gone:
+                columns = ", ".join(f"`{path}`" for path in gone[:MOST_SHOWN])
+                more = f" and {len(gone) - MOST_SHOWN} more" * (len(gone) > MOST_SHOWN)
+                return (
+                    f"columns of snapshot {format_instant(one.time)} are gone, and NULL from here "
+                    f"on: {columns}{more}",
+                )
+        return ()
 
     def store_merged(self, folder: Folder) -> None:
         """Write the merged schema for readers that ignore the log; it is not needed by ours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from snaploom.engine.schemachecks import MissingField
+from snaploom.engine.write import read_files
 from snaploom.errors import Interrupted, LeaseNotObtained, RunRevoked, SnaploomError, StorageError
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report, SnapshotReason
@@ -19,6 +21,7 @@ from snaploom.output.gc import store_present, sweep
 from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.layout import new_run_id
 from snaploom.output.leaseholder import LeaseKeeper
+from snaploom.output.manifest import read_schema
 from snaploom.output.publication import AlreadyPublished
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import PlannedSnapshot
@@ -26,6 +29,13 @@ from snaploom.run.job import POOL, Job
 from snaploom.run.reports.record import RunRecord, SessionFacts
 from snaploom.run.runevents import LeaseAwaited, SnapshotStarted
 from snaploom.run.session.spark import SparkStopped, result_settings, translated
+from snaploom.run.weaving.datafindings import (
+    SAMPLE_ROWS,
+    newest_columns,
+    sample_texts,
+    shows_samples,
+    snapshot_findings,
+)
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.inputs import Sharing
 from snaploom.run.weaving.parallel import OrderedWork, Turn
@@ -35,7 +45,11 @@ from snaploom.run.weaving.registration import TableRegistration
 from snaploom.run.weaving.requests import PlanRequest
 from snaploom.run.weaving.snapshot import SnapshotWeaver, WovenSnapshot
 from snaploom.sources.sourcefiles import SourceFiles
+from snaploom.spark.types import struct_from
+from snaploom.types.schemas import parse_schema
 from snaploom.version import VERSION
+
+_log = logging.getLogger(__name__)
 
 # Holds the lease of an output folder during a run, so that one run at a time works on it.
 
@@ -117,7 +131,7 @@ def weave_output(
                 _register(this, open_folder(folder_store(output)))
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
-    return record.report()
+    return record.kept_report(lambda: folder_store(output))
 
 
 def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
@@ -145,6 +159,29 @@ def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
         else:
             _weave_each(run, due, folder, check)
     _see_newest(folder, record)
+    _sample(run, folder)
+
+
+def _sample(run: OutputRun, folder: Folder) -> None:
+    """Take some rows of the newest snapshot, if this run published it, for pages."""
+    state = run.record.observations.state
+    newest = None if state is None else next(iter(state.timeline[-1:]), None)
+    if state is None or newest is None or not shows_samples(run.output):
+        return
+    record = state.records.live(newest)
+    if record.run_id != run.writer.run_id or not record.files:
+        return
+    try:
+        text = read_schema(folder.store, record.schema_hash)
+        uri = f"{folder.store.uri}{record.files[0].path}"
+        data_format = run.output.spec.output_folder.data_format
+        with translated():
+            frame = read_files(run.spark, [uri], data_format, struct_from(text))
+            found = [row.asDict(recursive=True) for row in frame.limit(SAMPLE_ROWS).collect()]
+    except SnaploomError as error:
+        _log.info("no rows are sampled: %s", error)
+        return
+    run.record.sample = sample_texts(parse_schema(text, ""), found)
 
 
 def _weave_each(
@@ -242,8 +279,13 @@ def _record_outcome(
         message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        columns = outcome.result.columns
-        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
+        result = outcome.result
+        record.publish(
+            outcome.record, woven.seconds, woven.warnings, result.columns, result.unmatched
+        )
+        bundle, tree = run.prepared.bundle, run.prepared.plan.tree
+        record.find(snapshot_findings(bundle, tree, outcome.record, result.unmatched))
+        record.find(newest_columns(folder, tree, outcome.record.time))
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()
@@ -312,4 +354,4 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
     """Report errors after an interrupt or the end of Spark as that cause."""
-    return job.interruption.cause or job.group.stopped() or error
+    return job.interruption.cause or job.group.stopped() or job.group.explained(error)

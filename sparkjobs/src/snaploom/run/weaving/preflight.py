@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from snaploom.errors import PublicationError, SnapshotMissing
 from snaploom.files.objectstore import ObjectStore
@@ -22,9 +22,11 @@ from snaploom.plan.steps import Action, refuse_empty_root
 from snaploom.run.declarations import refuse
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import EmitEvent, Estimate, RunEstimated, estimate_of
+from snaploom.run.weaving.datafindings import changed_findings, listed_findings
 from snaploom.run.weaving.history import compare_structure
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
 from snaploom.sources.registry import declared
+from snaploom.sources.sourcefiles import SourceFiles
 
 # The clock of a run against the log of its folder (rule P18).
 
@@ -101,6 +103,7 @@ def plan_listed(
     list_source: Callable[[str], SourceSnapshots],
     clock: Callable[[], EpochNanos],
     observations: Observations,
+    files: SourceFiles,
 ) -> PlannedRun:
     """Look into the folder of an output, list its sources, and plan a run.
 
@@ -137,6 +140,12 @@ def plan_listed(
     if options.is_strict or output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
         root = offline.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
+    root_listing = listed[plan.tree.root.source]
+    about_data = (
+        *listed_findings(bundle, plan, root_listing, state, request.moment),
+        *changed_findings(bundle, plan, state, files, options.selection.restated),
+    )
+    plan = replace(plan, data_findings=about_data)
     return PlannedRun(bundle, plan, state, published, present)
 
 
@@ -166,6 +175,7 @@ def begin(
         emit(RunEstimated(planned.bundle.output.name, estimate(planned)))
     due = planned.plan.due
     record.plan(planned.plan, len(due))
+    record.find(planned.plan.data_findings)
     failing = _record_unwoven(planned, record)
     if not failing or options.keep_going:
         return due

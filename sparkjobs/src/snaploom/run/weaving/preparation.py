@@ -306,6 +306,7 @@ def prepare(
             lambda name: _listing(sources.reader(name)),
             clock,
             observations or Observations(),
+            sources.files,
         )
         yield Prepared(
             planned.bundle,

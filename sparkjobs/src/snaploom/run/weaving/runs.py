@@ -261,7 +261,7 @@ def planned_without_spark(
 
     folder = bundle.output.spec.output_folder.folder_uri
     store = open_store(folder, create=False, others=files.others.store)
-    return plan_listed(request, store, list_source, clock, observations or Observations())
+    return plan_listed(request, store, list_source, clock, observations or Observations(), files)
 
 
 def begun_run(
@@ -283,7 +283,9 @@ def begun_run(
         return SparkRun()
     except SnaploomError as error:
         record.stop(request.interruption.cause or error)
-    return EndedRun(record.report(), tuple(events))
+    folder = bundle.output.spec.output_folder.folder_uri
+    report = record.kept_report(lambda: open_store(folder, create=False, others=files.others.store))
+    return EndedRun(report, tuple(events))
 
 
 def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles) -> bool:

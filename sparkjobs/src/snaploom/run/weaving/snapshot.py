@@ -20,16 +20,21 @@ from snaploom.engine.expectations import (
     Expectations,
     check_warnings,
     low_match_warnings,
-    unmatched_warnings,
 )
 from snaploom.engine.fold import Weave
 from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.subtrees import FoldedSubtree, sampled
+from snaploom.engine.unmatched import (
+    TimeAllowance,
+    uncounted_notes,
+    unmatched_rows,
+    unmatched_warnings,
+)
 from snaploom.engine.write import count_written, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.outputdataset import DataCompression
-from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot, UnmatchedRows
 from snaploom.output import publication
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder, Run
@@ -49,10 +54,12 @@ from snaploom.run.weaving.inputs import InputReader, Sharing, SnapshotInputs
 from snaploom.run.weaving.parallel import Turn
 from snaploom.run.weaving.preparation import OutputRun
 from snaploom.sources.port import SourceFrame
-from snaploom.sources.readers import listed_for
+from snaploom.sources.readers import listed_for, located
 
 _log = logging.getLogger(__name__)
 
+MOST_JOINS = 5
+"""Joins that an error names."""
 MOST_WEAVINGS = 4
 """Number of attempts at a snapshot while its sources change: what is written to for so long is
 written to all the time."""
@@ -65,6 +72,7 @@ class Written(publication.WriteResult):
     notes: tuple[str, ...]
     columns: WovenColumns
     remembered: Mapping[str, FoldedSubtree]
+    unmatched: tuple[UnmatchedRows, ...]
 
 
 Publish = Callable[
@@ -109,6 +117,8 @@ class SnapshotWeaver:
             if options.selection.restated is None
             else partial(restate, reason=options.reason)
         )
+        self._allowance = TimeAllowance()
+        self._newest = max((one.time for one in due), default=None)
         others = run.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
 
@@ -191,6 +201,8 @@ class SnapshotWeaver:
         except SnaploomError as error:
             if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
                 self._look_again(inputs, had_moment=had_moment)  # it may be for that
+                allow = self._run.job.options.allow
+                raise located(error, inputs.used.values(), self._run.spark, allow) from error
             raise
         self._look_again(inputs, had_moment=had_moment)
         turn()
@@ -201,6 +213,7 @@ class SnapshotWeaver:
         return (
             *compare_structure(output, state, self._run.prepared.plan.tree),
             *self._history.compare_record(output, state, record),
+            *self._history.gone_columns(state, record),
         )
 
     def _read(self, step: ReadSource) -> SourceFrame:
@@ -223,6 +236,7 @@ class SnapshotWeaver:
         self._run.job.interruption.check()
         ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
         weave = self._run.weave({name: item.frame for name, item in inputs.used.items()})
+        self._run.job.group.describe(self._described(planned, weave))
         if ahead is None:
             files, counts, checks = self._write_files(
                 planned, inputs, weave, state, compression, uri
@@ -230,11 +244,17 @@ class SnapshotWeaver:
         else:
             files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
-        silent = {name for name, other in self._others.items() if other.warn_no_match is False}
+        silent = frozenset(
+            name for name, other in self._others.items() if other.warn_no_match is False
+        )
+        is_newest = planned.time == self._newest
+        unmatched = unmatched_rows(
+            weave, counts.joins, silent, self._allowance, is_newest=is_newest
+        )
         of_joins = (
             *rowcounts.null_key_warnings(counts.joins, ratios),
             *low_match_warnings(self._run.output, counts.joins),
-            *unmatched_warnings(weave, counts.joins, frozenset(silent)),
+            *unmatched_warnings(weave, counts.joins, unmatched, silent),
         )
         left_out = (
             f"`{left.field_name}` is left out: {left.message}"
@@ -245,6 +265,8 @@ class SnapshotWeaver:
             Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
             for left in planned.excluded
         )
+        root = f"DataSource/{weave.root.source}"
+        rowless = () if counts.rows else (f"it has no rows: {root} has none of its time",)
         read = {name: _read_columns(source) for name, source in inputs.used.items()}
         return Written(
             rows=counts.rows,
@@ -257,14 +279,28 @@ class SnapshotWeaver:
             spark_version=self._run.spark.version,
             notes=(
                 *left_out,
+                *rowless,
                 *inputs.outcome.warnings,
                 *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
                 *of_joins,
+                *(uncounted_notes(unmatched) if is_newest else ()),
                 *check_warnings(checks),
             ),
             columns=WovenColumns(files.json(), read),
             remembered=counts.remembered,
+            unmatched=unmatched,
         )
+
+    def _described(self, planned: PlannedSnapshot, weave: Weave) -> str:
+        """The snapshot and its joins, arrays first, whose rows of a key are in memory together."""
+        joins = []
+        for node in sorted(weave.joins, key=lambda node: not node.group_by):
+            array = ", one array a key" if node.group_by else ""
+            joins.append(f"`{node.field_name}` (DataSource/{node.source}{array})")
+        more = f" and {len(joins) - MOST_JOINS} more" * (len(joins) > MOST_JOINS)
+        name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
+        root = f"DataSource/{weave.root.source}"
+        return f"{name} of {root} with {', '.join(joins[:MOST_JOINS]) or 'no join'}{more}"
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot

@@ -16,6 +16,7 @@ from snaploom.confidential import HIDDEN, remember_secret
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.datasource import Credentials
 from snaploom.plan.bundles import user_and_password
+from snaploom.sources.databases.drivers import driver_hint
 from snaploom.spark.failures import DEEPEST_CAUSE, condense
 from snaploom.spark.jvm import jvm_of
 
@@ -384,6 +385,7 @@ def _no_driver(address: JdbcAddress, what: str) -> DriverMissing:
         path="spec.jdbc.driverClass",
         found=address.driver_class,
         expected="the class of a driver in Spark's jars",
+        hint=driver_hint(address.driver_class),
     )
 
 

@@ -108,6 +108,22 @@ def _jar_name_of(jdbc: Jdbc) -> str | None:
     return None
 
 
+def driver_hint(driver_class: str) -> str:
+    """Return a hint for a class of a driver that Spark does not have."""
+    kinds = (each for each, known in DATABASES.items() if driver_class in known.driver_classes)
+    name = next((each.value.lower() for each in kinds), "")
+    if name in DRIVER_JAR_BY_NAME:
+        command = f"snaploom drivers install {name}"
+    elif name:
+        command = "snaploom drivers install GROUP:ARTIFACT:VERSION --unlisted"
+    else:
+        return f"correct driverClass, or add the jar that has {driver_class} to Spark's jars"
+    return (
+        f"on a laptop run `{command}` in the folder of the declarations, and run again; in a "
+        "cluster add the jar to the image; or correct driverClass"
+    )
+
+
 def database_of(jar: DriverJar) -> JdbcDriver:
     """The database that a jar of the list reads."""
     return JdbcDriver(jar.name.upper())

@@ -122,6 +122,14 @@ _READ_AT_ONCE = 16
 """Schemas that are read at the same time: on stores all of the time is waiting."""
 
 
+def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
+    """A file of which parts can be read; `OSError` where it cannot be opened."""
+    if file.uri.startswith(_LOCAL):
+        return pa.OSFile(file.uri.removeprefix(_LOCAL), "rb")
+    read = partial(FileEnds(client_of(spark)).range, file)
+    return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
+
+
 @dataclass(frozen=True)
 class TypedFiles:
     """Files of one source whose format has a reader of ours."""
@@ -193,18 +201,12 @@ class TypedFiles:
     def _arrow(self, file: ListedFile) -> pa.Schema:
         if file.uri not in self._schemas:
             try:
-                with self._opened(file) as opened:
+                with opened_file(self.spark, file) as opened:
                     self._schemas[file.uri] = reader_at(self.format.reader)(opened).schema
             except FAULTS as error:
                 whole = f"whole {self.format.name} files"
                 raise self._not_readable(file, str(error)[:1000], whole) from None
         return self._schemas[file.uri]
-
-    def _opened(self, file: ListedFile) -> pa.NativeFile:
-        if file.uri.startswith(_LOCAL):
-            return pa.OSFile(file.uri.removeprefix(_LOCAL), "rb")
-        read = partial(FileEnds(client_of(self.spark)).range, file)
-        return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
 
     def _not_readable(self, file: ListedFile, fault: str, expected: str) -> SourceNotReadable:
         return SourceNotReadable(

@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceNotReadable
 from snaploom.policy.fileformats import NULL_TEXT
@@ -201,12 +200,6 @@ def numbered(lines: DataFrame, dialect: CsvDialect) -> DataFrame:
 
 # Ends of records of CSV files, found by one pass over their lines before they are read.
 
-_WIDENINGS: tuple[tuple[spark_types.DataType, ...], ...] = (
-    (spark_types.IntegerType(), spark_types.LongType(), spark_types.DoubleType()),
-    (spark_types.DateType(), spark_types.TimestampType()),
-)
-"""Types that Spark infers of CSV, each of which holds those before it."""
-
 
 class CsvLayout(Enum):
     """Line separators of one file, with the options by which Spark reads them."""
@@ -271,27 +264,6 @@ def layouts_of(
             raise fault
         layouts[file.file] = _layout(file)
     return layouts
-
-
-def common_schema(schemas: Sequence[spark_types.StructType]) -> spark_types.StructType:
-    """One schema for files that were inferred apart, as Spark would infer it of all of them."""
-    return spark_types.StructType(
-        [
-            spark_types.StructField(
-                columns[0].name, reduce(_common_type, [column.dataType for column in columns])
-            )
-            for columns in zip(*schemas, strict=False)
-        ]
-    )
-
-
-def _common_type(one: spark_types.DataType, other: spark_types.DataType) -> spark_types.DataType:
-    if one == other:
-        return one
-    for widening in _WIDENINGS:
-        if one in widening and other in widening:
-            return max(one, other, key=widening.index)
-    return spark_types.StringType()
 
 
 def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import MappingProxyType
 from urllib.parse import unquote
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
-from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
 from snaploom.files.typedfiles import CONTENT, PATH
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -23,17 +27,12 @@ from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
-from snaploom.sources.files.checks import FileChecks, TypedFiles
-from snaploom.sources.files.csv import (
-    CsvLayout,
-    common_schema,
-    default_options,
-    dialect_of,
-    layouts_of,
-)
+from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
+from snaploom.sources.files.csv import default_options
+from snaploom.sources.files.csvfiles import CsvFiles
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
-from snaploom.sources.files.values import ValueChecks
+from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
+from snaploom.sources.files.values import LONGEST_SHOWN, Records, ValueChecks
 from snaploom.sources.prefix import (
     Capture,
     CapturedValue,
@@ -44,6 +43,7 @@ from snaploom.sources.prefix import (
 )
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
+from snaploom.spark.jvm import chosen_python
 from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of
 from snaploom.types.schemas import quote
 
@@ -60,6 +60,9 @@ _TYPES: Mapping[CaptureType, spark_types.DataType] = {
 }
 _FILE_OF_ROW = "__snaploom_file"
 _LOOKUP_KEY = "__snaploom_key"
+_RECORD = "__snaploom_record"
+_NANOSECONDS = "NANOS"
+_TEXT = spark_types.StringType()
 
 
 @dataclass(frozen=True)
@@ -246,9 +249,28 @@ class FileSet:
                 schema = self.typed.schema(files[0].file)
             schema = schema or struct_of(self.declared.schema_fields or ())
             return self._typed_rows(files, schema, is_placed=is_placed)
-        frame = self._load([file.file.uri for file in files], schema)
+        frame = self._load([file.file for file in files], schema)
         check_schema(frame.schema, self.resource, "spec.hdfsLike")
         return frame
+
+    def remarks(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType
+    ) -> Iterator[str]:
+        """Remarks about columns that files lack or have too much, each once, for people.
+
+        `schema` is that of the files as they are read, captured columns included.
+        """
+        captured = () if self.prefix is None else self.prefix.names
+        data = spark_types.StructType([each for each in schema if each.name not in captured])
+        uris = [each.file.uri for each in files]
+        for key, remark in self._csv.remarks(uris, data) if self.format.has_headers else ():
+            if key not in self._remarked:
+                self._remarked.add(key)
+                yield remark
+
+    @cached_property
+    def _remarked(self) -> set[str]:
+        return set()
 
     def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
         """The file that each row comes from, as `urls_of` names it.
@@ -257,19 +279,24 @@ class FileSet:
         """
         if _FILE_OF_ROW in frame.schema.names:
             path = sf.col(_FILE_OF_ROW)
-        elif len(self._by_layout(list(uris))) > 1:  # Spark knows no metadata column of a union.
-            path = sf.input_file_name()
+        elif self.format.has_headers and len(self._csv.forms(list(uris))) > 1:
+            path = sf.input_file_name()  # Spark knows no metadata column of a union.
         else:
             path = frame.metadataColumn("_metadata").getField("file_path")
         return sf.regexp_replace(path, "^file:/+", "file:/")
 
-    def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+    def _load(
+        self, files: Sequence[ListedFile], schema: spark_types.StructType | None
+    ) -> DataFrame:
+        uris = [file.uri for file in files]
         try:
+            if self.format.has_headers:
+                self._csv.look_at(files)
             schema = schema or self._schema(uris)
-            frame = self._of_layouts(self._by_layout(uris), schema)
+            frame = self._frame(uris, schema)
             found = schema_of(frame, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+            raise self._failure(error, files) from error
         if found.names == ["_corrupt_record"] and self.declared.schema_fields is None:
             raise SourceNotReadable(
                 f"no record of these files is {self.declared.format}",
@@ -313,7 +340,8 @@ class FileSet:
         read = as_nullable(known)
         if is_placed:
             read = read.add(_FILE_OF_ROW, spark_types.StringType())
-        return frame.select(*columns).mapInArrow(rows, read)
+        with chosen_python(self.spark):
+            return frame.select(*columns).mapInArrow(rows, read)
 
     @cached_property
     def typed(self) -> TypedFiles:
@@ -326,51 +354,101 @@ class FileSet:
         unknown = [uri for uri in uris if uri not in self._valued]
         texts = checks.texts(schema) if unknown else None
         if texts is not None:
-            frame = self._of_layouts(self._by_layout(unknown), texts)
-            paths = [escape_glob(uri) for uri in unknown]
-            checks.check(frame, self.file_of_row(frame, unknown), schema, paths)
+            frame = self._frame(unknown, texts)
+            checks.check(frame, self.file_of_row(frame, unknown), schema, self._records(unknown))
         self._valued.update(unknown)
 
     @cached_property
     def _valued(self) -> set[str]:
         return set()
 
-    def _of_layouts(
-        self, uris: Mapping[CsvLayout, Sequence[str]], schema: spark_types.StructType | None
-    ) -> DataFrame:
-        """One frame over files, each read as its records are laid out."""
+    def unreadable(self, files: Sequence[CapturedFile]) -> SourceNotReadable | None:
+        """The error of the first record that does not fit, with its line, column and value.
 
-        def read(layout: CsvLayout, schema: spark_types.StructType | None) -> DataFrame:
-            reader = self._reader(self.spark, layout)
-            paths = [escape_glob(uri) for uri in uris[layout]]
-            return (reader if schema is None else reader.schema(schema)).load(paths)
+        None where there is none, or where the format has no records of text.
+        """
+        if not self.format.has_corrupt_records:
+            return None
+        uris = [each.file.uri for each in files]
+        strict = self.data(files).schema
+        frame = self._lax.data(files, strict.add(_RECORD, "string"), is_placed=True)
+        path = self._lax.file_of_row(frame, uris).alias(_FILE_OF_ROW)
+        row = frame.select(path, "*").where(sf.col(_RECORD).isNotNull()).head()
+        if row is None:
+            return None
+        checks = ValueChecks(self.spark, self.resource, self.declared)
+        url, record = row[_FILE_OF_ROW], str(row[_RECORD])
+        texts = spark_types.StructType([spark_types.StructField(n, _TEXT) for n in strict.names])
+        uri, texts = self._records(uris)(url, texts)
+        parsed = self.spark.range(1).select(checks.parsed(sf.lit(record), texts).alias("of")).head()
+        found = parsed["of"].asDict() if parsed is not None and parsed["of"] is not None else {}
+        line = checks.line_of(uri, record)
+        place = f"{f'line {line} of ' if line else ''}{unquote(url)}"
+        bad = (f for f in strict.fields if row[f.name] is None and found.get(f.name) is not None)
+        for column in bad:
+            return self._unfit(place, column, str(found[column.name]))
+        return SourceNotReadable(
+            "a record cannot be read",
+            resource=self.resource,
+            path="spec.hdfsLike.schemaFields",
+            found=f"{_cut(record)} in {place}",
+            expected=f"a record of {len(texts)} columns" * self.format.has_headers or "one record",
+            hint="correct the file, or format or formatOptions; formatOptions mode: PERMISSIVE "
+            "gives NULL for what does not fit",
+        )
 
-        frames = [read(layout, schema) for layout in uris]
-        if schema is None and len(frames) > 1:
-            common = common_schema([frame.schema for frame in frames])
-            frames = [read(layout, common) for layout in uris]
-        return reduce(DataFrame.unionAll, frames)
-
-    def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
-        """Files by how their records are laid out; those of other formats are laid out in lines."""
-        options = self.declared.format_options
-        dialect = dialect_of(options) if self.format.has_headers else None
-        if dialect is None:
-            return {CsvLayout.LINES: uris}
-        unknown = [uri for uri in uris if uri not in self._layouts]
-        if unknown:
-            paths = [escape_glob(uri) for uri in unknown]
-            found = layouts_of(self.spark, paths, dialect, options, self.resource)
-            found_layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
-            self._layouts.update(
-                (uri, found_layouts.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
-            )
-        layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
-        return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
+    def _unfit(self, place: str, column: spark_types.StructField, text: str) -> SourceNotReadable:
+        wanted = str(column.dataType.jsonValue())  # as declarations write it
+        null = f"; or, where {_cut(text)} is no value in any column, set formatOptions nullValue"
+        return SourceNotReadable(
+            f"a value of {column.name} is no {wanted}",
+            resource=self.resource,
+            path="spec.hdfsLike.schemaFields",
+            found=f"{_cut(text)} in {place}",
+            expected=f"values of type {wanted}",
+            hint="correct the file; or declare the column as string, and cast it by a "
+            f"fieldTransformer, where try_cast gives NULL{null * self.format.has_headers}; "
+            "formatOptions mode: PERMISSIVE gives NULL for every value that does not fit",
+        )
 
     @cached_property
-    def _layouts(self) -> dict[str, CsvLayout]:
-        return {}
+    def _lax(self) -> FileSet:
+        """The same files, with records that do not fit in a column of their own."""
+        own = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _RECORD}
+        given = {
+            name: value
+            for name, value in self.declared.format_options.items()
+            if name.casefold() not in {each.casefold() for each in own}
+        }
+        declared = self.declared.model_copy(update={"format_options": {**given, **own}})
+        return FileSet(self.spark, replace(self.listing, declared=declared), self.allow)
+
+    def _records(self, uris: Sequence[str]) -> Records:
+        """The columns of a file's records, by its URL."""
+        by_place = {normal_uri(uri): uri for uri in uris}
+
+        def records(url: str, wanted: spark_types.StructType) -> tuple[str, spark_types.StructType]:
+            uri = by_place[normal_uri(unquote(url))]
+            return uri, self._csv.record_schema(uri, wanted) if self.format.has_headers else wanted
+
+        return records
+
+    def _frame(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+        if self.format.has_headers:
+            return self._csv.frame(uris, schema)
+        reader = self._reader(self.spark)
+        paths = [escape_glob(uri) for uri in uris]
+        return (reader if schema is None else reader.schema(schema)).load(paths)
+
+    @cached_property
+    def _csv(self) -> CsvFiles:
+        return CsvFiles(
+            self.spark,
+            self.resource,
+            self.declared.format_options,
+            lambda options: self._reader(self.spark, options),
+            partial(opened_file, self.spark),
+        )
 
     @cached_property
     def _checks(self) -> FileChecks:
@@ -411,7 +489,20 @@ class FileSet:
         try:
             return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+            raise self._failure(error, [file.file for file in files]) from error
+
+    def _failure(self, error: Exception, files: Sequence[ListedFile]) -> SnaploomError:
+        failure = translate(error, resource=self.resource, path="spec.hdfsLike")
+        if _NANOSECONDS in (failure.found or ""):  # of which Spark names neither column nor file
+            failure.found = f"{failure.found}: {shown(list(self._nanosecond_columns(files)))}"
+        return failure
+
+    def _nanosecond_columns(self, files: Sequence[ListedFile]) -> Iterator[str]:
+        for file in files[:SHOWN]:
+            with suppress(OSError, pa.ArrowException), opened_file(self.spark, file) as opened:
+                for one in pq.read_schema(opened):
+                    if pa.types.is_timestamp(one.type) and one.type.unit == "ns":
+                        yield f"column {one.name} of {file.uri}"
 
     @property
     def format(self) -> FileFormat:
@@ -424,13 +515,15 @@ class FileSet:
         place = source_place(self.resource)
         return require_format(self.declared.format, options, self.allow, place)
 
-    def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
+    def _reader(
+        self, spark: SparkSession, own: Mapping[str, str] = MappingProxyType({})
+    ) -> DataFrameReader:
         options = dict(self.declared.format_options)
         reader = spark.read.format(self._allowed_format()).option(MARK, self.mark)
         # Spark's reader takes names of options in any case, and the last one holds.
         if self.format.has_headers:
-            reader = reader.options(**layout.options).options(**default_options(options))
-        return reader.options(**self.format.read_options).options(**options)
+            reader = reader.options(**default_options(options))
+        return reader.options(**self.format.read_options).options(**own).options(**options)
 
     def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -441,6 +534,8 @@ class FileSet:
         """
         if self.declared.schema_fields is not None:
             return struct_of(self.declared.schema_fields)
+        if self.format.has_headers:
+            return self._csv.schema(uris)
         if not self.format.has_named_values:
             return None
         reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
@@ -471,6 +566,10 @@ class FileSet:
                 expected="names that the data does not have, ignoring case",
                 hint="rename the capture",
             )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _without_file(frame: DataFrame) -> DataFrame:

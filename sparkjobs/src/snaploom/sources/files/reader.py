@@ -194,6 +194,7 @@ class ColumnReader:
         listed = ReadFiles(self.files.listing, files)
         with read_as_listed(listed, self.files.listing.others):
             frame = self._column.select(self._frame_of(files), values)
+        listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         dropped = self._column.field.parts if self.settings.drop_field else ()
         return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
@@ -397,6 +398,7 @@ class ReadTimeReader:
         listed = ReadFiles(self.files.listing, files)
         with read_as_listed(listed, self.files.listing.others):
             frame = self.files.read(files, self._schema)
+        listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         return SourceFrame(frame, snapshot, listed.fingerprint, listed=listed)
 
     @cached_property
@@ -435,6 +437,7 @@ class PathReader:
             if snapshot not in self._schemas:
                 self._schemas[snapshot] = common_schema(self.files, files)
             frame = self.files.read(files, self._schemas[snapshot])
+        listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         is_dropped = self.snapshots.settings.drop_field
         dropped = (self.snapshots.capture.name,) if is_dropped else ()
         return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)

@@ -43,7 +43,7 @@ from snaploom.sources.prefix import (
 # Folders that Snaploom publishes, read as a source: committed files only (rule W21).
 
 _LOCAL = "file:"
-_PUBLISHED = re.compile(rf"(?P<folder>.*/)(?P<key>{layout.DATA}[^/]+/[^/]+)")
+_PUBLISHED = re.compile(rf"(?P<folder>.*/)(?P<key>{layout.DATA}[^/]+/[^/]+)", re.DOTALL)
 
 
 def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFile, ...]:

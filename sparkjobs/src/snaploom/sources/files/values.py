@@ -15,6 +15,7 @@ from snaploom.errors import SourceNotReadable
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.csv import default_options, dialect_of, lines_of
+from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.records import text_lines, with_numbers
 
 # Losses of a text as a value of a declared type, as expressions of Spark (decision 0043).
@@ -172,6 +173,9 @@ LONGEST_SHOWN = 80
 """Characters of a value that a message shows: enough to find it."""
 _ONCE = "an element that stands once in its record"
 
+Records = Callable[[str, spark_types.StructType], tuple[str, spark_types.StructType]]
+"""From the URL of a file and wanted columns to its URI, and the columns of its records in their
+order, with the names of the wanted ones."""
 _Test = Callable[[TextLoss], Callable[[Column], Column]]
 """Test for a loss that a check applies to a text."""
 
@@ -221,7 +225,7 @@ class ValueChecks:
         texts: DataFrame,
         file_of_row: Column,
         schema: spark_types.StructType,
-        paths: Sequence[str],
+        records: Records,
     ) -> None:
         """Refuse values that reading would change.
 
@@ -232,16 +236,17 @@ class ValueChecks:
             SourceNotReadable: naming file, field and value, and the line where the format has any.
         """
         # Spark knows the file of a row only next to the scan.
-        records = texts.select(file_of_row.alias("file"), sf.struct("*").alias("record"))
+        found = texts.select(file_of_row.alias("file"), sf.struct("*").alias("record"))
         # The whole test of a number has a long plan (27 KB a column), which few values need.
-        if _first_found(records, tuple(self._checks(schema, _is_suspect))) is None:
+        if _first_found(found, tuple(self._checks(schema, _is_suspect))) is None:
             return
         checks = tuple(self._checks(schema, _is_lost))
-        row = _first_found(records, checks)
+        row = _first_found(found, checks)
         if row is None:
             return
         check, text = checks[row["place"]], row["text"]
-        line, file = self._line(texts.schema, check, text, row["file"], paths), unquote(row["file"])
+        line = self._line(*records(row["file"], texts.schema), check, text)
+        file = unquote(row["file"])
         value = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
         raise SourceNotReadable(
             f"a value of {check.path} would change as it is read",
@@ -253,43 +258,50 @@ class ValueChecks:
             "or correct the file; formatOptions mode: PERMISSIVE reads the value as Spark does",
         )
 
+    def line_of(self, uri: str, record: str) -> int | None:
+        """The number of the first line with which a record begins; None where none has one."""
+        lines = self._lines(uri)
+        if lines is None:
+            return None
+        line = sf.regexp_replace("line", "\\r$", "")
+        text = record.partition("\n")[0].removesuffix("\r")
+        row = lines.where(line == text).agg(sf.min("number")).head()
+        return None if row is None else row[0]
+
+    def parsed(self, record: Column, wanted: spark_types.StructType) -> Column:
+        """The text of a record as its columns; NULL for what does not fit."""
+        lax = {**self.declared.format_options, "mode": "PERMISSIVE"}
+        if self._format.has_headers:
+            options = {**default_options(self.declared.format_options), **lax}
+            return sf.from_csv(record, wanted.toDDL(), options)
+        return sf.from_json(record, wanted, lax)
+
     def _line(
-        self,
-        texts: spark_types.StructType,
-        check: _Check,
-        text: str,
-        file: str,
-        paths: Sequence[str],
+        self, uri: str, texts: spark_types.StructType, check: _Check, text: str
     ) -> int | None:
         """The number of the first line that a check finds; None where records are not lines."""
-        lines = self._records(texts, paths)
+        lines = self._lines(uri)
         if lines is None:
             return None
         number = sf.col("number")
-        # A URL with local ones in one form, that of `FileSet.file_of_row`.
-        url = sf.col("file")
-        of_file = lines.where(sf.regexp_replace(url, "^file:/+", "file:/") == file)
         # As a single text, a line of JSON has its long numbers in another form.
-        parsed = sf.min(sf.when(check.bad(sf.col("record")).isNotNull(), number))
-        row = of_file.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
+        bad = check.bad(self.parsed(sf.col("line"), texts))
+        parsed = sf.min(sf.when(bad.isNotNull(), number))
+        row = lines.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
         return None if row is None else row[0]
 
-    def _records(self, texts: spark_types.StructType, paths: Sequence[str]) -> DataFrame | None:
-        """Numbered lines, each as the `record` that it is; None where records are not lines."""
-        options = dict(self.declared.format_options)
+    def _lines(self, uri: str) -> DataFrame | None:
+        """Numbered lines of a file, without a header; None where records are not lines."""
+        paths, options = [escape_glob(uri)], self.declared.format_options
         is_lines = self._given.get("multiline", "").lower() != "true"
         if is_lines and self._format.has_named_values and not self._format.has_elements:
-            lines = text_lines(self.spark, paths, options, self._given.get("linesep"))
-            lax = {**options, "mode": "PERMISSIVE"}
-            return with_numbers(lines).withColumn("record", sf.from_json("line", texts, lax))
+            return with_numbers(text_lines(self.spark, paths, options, self._given.get("linesep")))
         dialect = dialect_of(options) if self._format.has_headers else None
         if dialect is None:
             return None
         lines = with_numbers(lines_of(self.spark, paths, dialect, options))
-        lax = {**default_options(options), **options, "mode": "PERMISSIVE"}
-        record = sf.from_csv("line", texts.toDDL(), lax)
         is_header = (sf.col("number") == 1) & (self._given.get("header", "").lower() == "true")
-        return lines.where(~is_header).withColumn("record", record)
+        return lines.where(~is_header)
 
     @property
     def _writing(self) -> Writing:

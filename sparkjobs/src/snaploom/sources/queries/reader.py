@@ -23,6 +23,7 @@ from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed
 from snaploom.sources.queries.declared import INTERVAL_COLUMNS, ComplexQuery, SimpleQuery, bound
+from snaploom.sources.sourcefiles import queried_fingerprint
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
 from snaploom.spark.gate import SqlPlace, checked_query
@@ -115,7 +116,7 @@ class SimpleVirtualReader:
         resource = f"DataSource/{self.name}"
         asked = SourceQuery(self.spark, resource, "spec.simpleVirtual.dataQuery", (alias,))
         frame = asked.over(query, {alias: below.frame})
-        digest = hashlib.sha256(f"{below.fingerprint}\n{query}".encode()).hexdigest()
+        digest = queried_fingerprint(below.fingerprint, query)
         return SourceFrame(frame, snapshot, digest, below={alias: below})
 
 

@@ -75,21 +75,6 @@
       const matrix = graph.getScreenCTM();
       return matrix ? new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse()) : null;
     };
-    // Where the whole would be too small to read, as on a phone, it begins at its root.
-    const begin = () => {
-      const shown = graph.getBoundingClientRect();
-      const scale = Math.min(shown.width / home.width, shown.height / home.height);
-      if (scale < 0.55 && shown.width) {
-        view.width = shown.width / 0.62;
-        view.height = shown.height / 0.62;
-        const first = graph.querySelector(".root");
-        const middle = first ? Number(first.getAttribute("y")) + 38 : home.y + home.height / 2;
-        view.x = 0;
-        view.y = view.height >= home.height ? home.y - (view.height - home.height) / 2 : middle - view.height / 2;
-        show();
-      }
-    };
-    begin();
     const pointers = new Map();
     let moved = 0;
     let apart = 0;
@@ -303,9 +288,9 @@
     }
   }
 
-  const filter = byId("lineage-filter");
-  if (filter) {
-    const rows = [...byId("lineage-table").tBodies[0].rows];
+  for (const filter of document.querySelectorAll("[data-filters]")) {
+    const found = byId(filter.dataset.filters);
+    const rows = found ? [...found.tBodies[0].rows] : [];
     filter.addEventListener("input", () => {
       const wanted = filter.value.trim().toLowerCase();
       for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);

@@ -19,6 +19,7 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FileBuilder, index_type
 from snaploom.skipping.spark.relations.hadoop import is_spelt_right, url_encoded
 from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.spark.jvm import chosen_python
 
 # Functions for Spark's Python workers: batches of rows in, partial states of builders out.
 
@@ -296,7 +297,8 @@ def _scan_once(
         sql.expr(relation.file_hash).alias(FILE),
         *(column.alias(name) for name, column in columns.items()),
     )
-    partials = selected.mapInArrow(Collecting(feedings), PARTIALS_DDL).toArrow()
+    with chosen_python(relation.spark):
+        partials = selected.mapInArrow(Collecting(feedings), PARTIALS_DDL).toArrow()
     collected: dict[str, list[_Merging]] = {}
     is_complete = True
     for row in partials.to_pylist():

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.spark.failures import OF_WORKERS
 from snaploom.spark.jvm import compiled_class, new_instance
 
 # Cause of a Spark error in one line for people.
@@ -34,7 +35,8 @@ def cause_of(error: Exception) -> str:
     frames = message.rpartition(_TRACEBACK)[2] if _TRACEBACK in message else ""
     raised = next((line for line in frames.splitlines() if line[:1].strip()), "")
     if raised:
-        return f"a Python worker of Spark raised {raised}"
+        advice = f"; {OF_WORKERS}" if raised.startswith("ModuleNotFoundError") else ""
+        return f"a Python worker of Spark raised {raised}{advice}"
     return message.strip().split("\n", 1)[0].strip() or type(error).__name__
 
 

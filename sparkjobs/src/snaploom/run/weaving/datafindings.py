@@ -1,0 +1,274 @@
+"""What is wrong, or new, in the data that a snapshot was woven from; without Spark."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+from snaploom.errors import SourceError, StorageError
+from snaploom.files.listed import SparkNeeded
+from snaploom.models.common import EpochNanos, format_instant, parse_instant
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import (
+    MOST_DATA_SAMPLES,
+    DataFinding,
+    DataFindingKind,
+    ExclusionReason,
+    UnmatchedRows,
+)
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import Folder
+from snaploom.output.manifest import read_schema
+from snaploom.output.state import FolderState
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.intervals import SourceSnapshots, gaps_of, settings_of
+from snaploom.plan.plan import RunPlan
+from snaploom.plan.tree import JoinTree
+from snaploom.policy.references import DATA
+from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
+from snaploom.types.schemas import Array, Field, Struct, Type, parse_schema, struct_at
+
+MOST_COMPARED = 400
+"""Published snapshots, the newest ones, whose files are compared: more than a year of days."""
+MOST_COMPARED_ELSEWHERE = 60
+"""The same where each costs requests to a store: its entry in the manifest, and its folder."""
+
+
+def snapshot_findings(
+    bundle: Bundle,
+    tree: JoinTree,
+    record: SnapshotRecord,
+    unmatched: Iterable[UnmatchedRows] = (),
+) -> Iterator[DataFinding]:
+    """What the counts of a published snapshot show, and its rows without a match."""
+    looked_at = {one.child: one for one in unmatched}
+    others = bundle.output.spec.data_model.other_data_sources
+    silent = {other.field_name for other in others if other.warn_no_match is False}
+    sources = {node.field_name: node.source for node in tree.nodes}
+    time = format_instant(record.time)
+    if not record.rows:
+        yield _finding(DataFindingKind.EMPTY, tree.root.source, "", 1, time, samples=(time,))
+    for join in record.joins:
+        source, left = sources.get(join.child, ""), join.left or tree.root.source
+        if join.child in silent:
+            continue
+        if join.unmatched > 0:
+            rows = looked_at.get(join.child)
+            is_shown = rows is not None and shows_samples(bundle.output)
+            samples, about = (rows.keys, _near_miss(rows)) if rows and is_shown else ((), "")
+            kind = DataFindingKind.UNMATCHED
+            yield _finding(
+                kind, source, join.child, join.unmatched, time, of=join.in_, left=left,
+                samples=samples, about=about,
+            )  # fmt: skip
+        if join.null_keys > 0:
+            kind = DataFindingKind.NULL_KEYS
+            yield _finding(kind, source, join.child, join.null_keys, time, of=join.in_, left=left)
+    for one in record.excluded:
+        if one.reason is ExclusionReason.SNAPSHOT_MISSING:
+            source = sources.get(one.field_name, "")
+            yield _finding(
+                DataFindingKind.MISSING, source, one.field_name, 1, time, samples=(time,)
+            )
+
+
+def _near_miss(unmatched: UnmatchedRows) -> str:
+    """How many of the rows would match under the best normalisation, as of one snapshot."""
+    if not unmatched.near_misses:
+        return ""
+    best = unmatched.near_misses[0]
+    steps = ", ".join(one.value for one in best.normalize)
+    return f"{best.rows:,} of {unmatched.rows:,} would with normalize: [{steps}]"
+
+
+def column_findings(
+    tree: JoinTree, before: Struct, after: Struct, time: EpochNanos
+) -> Iterator[DataFinding]:
+    """Columns of sources that came or went from one snapshot of the output to the next."""
+    at = format_instant(time)
+    for node in tree.nodes:
+        path = (*tree.path(node.number), DATA)
+        old, new = (
+            {field.name.casefold(): field.name for field in struct_at(schema, path).fields}
+            for schema in (before, after)
+        )
+        if not old or not new:
+            continue  # one of the two does without the source
+        for kind, there, other in (
+            (DataFindingKind.NEW_COLUMNS, new, old),
+            (DataFindingKind.GONE_COLUMNS, old, new),
+        ):
+            names = [there[name] for name in there if name not in other]
+            if names:
+                yield _finding(kind, node.source, node.field_name, len(names), at, samples=names)
+
+
+def newest_columns(folder: Folder, tree: JoinTree, time: EpochNanos) -> tuple[DataFinding, ...]:
+    """Columns that came or went with a published snapshot; none where schemas cannot be read."""
+    try:
+        timeline = folder.log.read().timeline
+        place = bisect_left(timeline, time, key=lambda version: version.time)
+        if not place or timeline[place - 1].schema_hash == timeline[place].schema_hash:
+            return ()
+        before, after = (
+            parse_schema(read_schema(folder.store, version.schema_hash), "")
+            for version in timeline[place - 1 : place + 1]
+        )
+    except (StorageError, ValueError):
+        return ()  # what is published is whole; only this note is lost
+    return tuple(column_findings(tree, before, after, time))
+
+
+def listed_findings(
+    bundle: Bundle,
+    plan: RunPlan,
+    root: SourceSnapshots,
+    state: FolderState,
+    now: EpochNanos,
+) -> Iterator[DataFinding]:
+    """Intervals without a snapshot of the root, and snapshots of it that lie in no interval."""
+    chosen = bundle.output.spec.data_model.root_data_source.snapshot_filter
+    settings, source = settings_of(chosen), plan.tree.root.source
+    times = [time for time in root.times if time <= now]
+    gaps = gaps_of(settings, (*times, *state.versions, *state.tombstoned_times)) if times else ()
+    if gaps:
+        yield _of_times(
+            DataFindingKind.MISSING, source, [gap.start for gap in gaps],
+            count=sum(gap.intervals for gap in gaps),
+        )  # fmt: skip
+    inside = {time for time, _ in settings.intervals.of_each(times)}
+    outside = [t for t in times if t not in inside and not settings.excludes(t)]
+    early = [time for time in outside if time < settings.intervals.start]
+    field = "fromCron.startDate" if chosen.from_cron else "fromInterval.intervalStartDate"
+    path = f"dataModel.rootDataSource.snapshotFilter.{field}"
+    if early:
+        start = format_instant(settings.intervals.start)
+        yield _of_times(
+            DataFindingKind.NEVER_DUE, source, early, about=f"intervals begin at {start}",
+            fix=f"set {path} to {format_instant(early[0])} or earlier",
+        )  # fmt: skip
+    if len(outside) > len(early):
+        yield _of_times(
+            DataFindingKind.NEVER_DUE, source, outside[len(early) :],
+            about="they lie between two intervals",
+            fix="lengthen dataModel.rootDataSource.snapshotFilter.fromCron.length",
+        )  # fmt: skip
+
+
+def changed_findings(
+    bundle: Bundle,
+    plan: RunPlan,
+    state: FolderState,
+    files: SourceFiles,
+    restated: EpochNanos | None = None,
+) -> Iterator[DataFinding]:
+    """Published snapshots whose files are not those that they were woven from any more.
+
+    Files are compared by name, length, time and tag. Of a source whose columns are changed by
+    transformers, only where the plan is the same still. `restated` is woven again anyway.
+    """
+    uri = bundle.output.spec.output_folder.folder_uri
+    most = MOST_COMPARED if uri.startswith(("file:", "/")) else MOST_COMPARED_ELSEWHERE
+    fields = {node.field_name: node.source for node in plan.tree.nodes}
+    now: dict[tuple[str, str], str | None] = {}
+    found: dict[str, list[EpochNanos]] = {}
+    for version in state.timeline[-most:]:
+        if version.time == restated:
+            continue
+        record = state.records.live(version)
+        for taken in record.sources:
+            key = (taken.source, taken.time)
+            if fields.get(taken.field_name) != taken.source:
+                continue
+            if any(shapes_of(bundle, taken.source)) and record.plan_hash != plan.hash:
+                continue
+            if key not in now:
+                now[key] = _fingerprint(bundle, *key, files)
+            if now[key] not in (None, taken.fingerprint) and taken.fingerprint:
+                found.setdefault(taken.field_name, []).append(record.time)
+    for field_name, times in found.items():
+        yield _of_times(
+            DataFindingKind.CHANGED, fields[field_name], times, field_name=field_name,
+            fix=f"snaploom restate {bundle.output.name} -f FILES --time "
+            f"{format_instant(times[0])} --acknowledge-readers",
+        )  # fmt: skip
+
+
+def _fingerprint(bundle: Bundle, name: str, time: str, files: SourceFiles) -> str | None:
+    try:
+        return snapshot_fingerprint(bundle, name, parse_instant(time), files)
+    except (SourceError, SparkNeeded):
+        return None  # what a run needs of it fails with its own message
+
+
+def _of_times(
+    kind: DataFindingKind,
+    source: str,
+    times: Sequence[EpochNanos],
+    *,
+    count: int | None = None,
+    field_name: str = "",
+    about: str = "",
+    fix: str = "",
+) -> DataFinding:
+    shown = tuple(map(format_instant, times[:MOST_DATA_SAMPLES]))
+    return DataFinding(
+        kind=kind, source=source, field_name=field_name, count=count or len(times), samples=shown,
+        snapshots=0, about=about, fix=fix,
+    )  # fmt: skip
+
+
+def _finding(
+    kind: DataFindingKind,
+    source: str,
+    field_name: str,
+    count: int,
+    time: str,
+    *,
+    of: int | None = None,
+    left: str = "",
+    samples: Iterable[str] = (),
+    about: str = "",
+) -> DataFinding:
+    return DataFinding(
+        kind=kind, source=source, field_name=field_name, left=left, count=count, of=of, first=time,
+        last=time, samples=tuple(samples)[:MOST_DATA_SAMPLES], about=about,
+    )  # fmt: skip
+
+
+# Rows and keys that are shown to people, and the columns of which none is.
+
+SAMPLE_ROWS = 5
+"""Rows of the newest snapshot that its folder keeps for pages."""
+LONGEST_ROW = 20_000
+"""Characters of such a row as JSON; a longer one is left out."""
+CONFIDENTIAL = "confidential"
+"""Key in a column's metadata: none of its values is shown."""
+
+
+def shows_samples(output: OutputDataset) -> bool:
+    """Whether rows and keys may be shown: unless an annotation named `samples` is `none`."""
+    annotations = output.metadata.annotations.items()
+    return not any(key.split("/")[-1] == "samples" and text == "none" for key, text in annotations)
+
+
+def is_confidential(field: Field) -> bool:
+    """Whether no value of a column is to be shown."""
+    return CONFIDENTIAL in json.loads(field.metadata or "{}")
+
+
+def sample_texts(schema: Struct, rows: Iterable[object]) -> tuple[str, ...]:
+    """Rows as JSON, without columns that are confidential, and without rows that are too long."""
+    public = (_public(schema, row) for row in rows)
+    texts = (json.dumps(row, default=str, ensure_ascii=False) for row in public)
+    return tuple(text for text in texts if len(text) <= LONGEST_ROW)
+
+
+def _public(type_: Type, value: object) -> object:
+    if isinstance(type_, Struct) and isinstance(value, dict):
+        fields = (field for field in type_.fields if not is_confidential(field))
+        return {field.name: _public(field.type, value.get(field.name)) for field in fields}
+    if isinstance(type_, Array) and isinstance(value, list):
+        return [_public(type_.element, each) for each in value]
+    return value

@@ -1,0 +1,217 @@
+"""What is wrong, or new, in people's data: said by run, plan, status and page alike."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.declared.shop import (
+    CUSTOMERS,
+    FIRST_DAY,
+    NOW,
+    ORDERS,
+    Shop,
+    day_source,
+    same_key,
+    snaploom,
+    wide,
+)
+
+import snaploom as sl
+from snaploom.engine import unmatched
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.report import DataFinding, RunPhase
+from snaploom.plugins.site.sections import reading_snippets
+
+pytestmark = pytest.mark.spark
+
+SALES = (
+    {"order_id": 1, "customer_id": "a", "amount": 5.0},
+    {"order_id": 2, "customer_id": "b", "amount": 7.5},
+    {"order_id": 3, "customer_id": "c", "amount": 9.0},
+    {"order_id": 4, "customer_id": None, "amount": 1.0},
+)
+DAYS = ("2024-05-01", "2024-05-02", "2024-05-04")
+
+
+def kinds(findings: tuple[DataFinding, ...]) -> list[str]:
+    return sorted(f"{one.kind.value} {one.source} {one.count}" for one in findings)
+
+
+@dataclass
+class Sold:
+    """A shop of three days, with regions below customers, and what a run of it reported."""
+
+    shop: Shop
+    run: sl.Run
+
+    @property
+    def page(self) -> str:
+        site = self.shop.folder / "site"
+        assert snaploom("page", "wide", "-f", self.shop.model, "--to", site).code == 0
+        return unescape((site / "index.html").read_text())
+
+
+@pytest.fixture(scope="module")
+def sold(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Sold:
+    folder = tmp_path_factory.mktemp("sold")
+    others = ("customers", "regions")
+    shop = Shop(
+        folder,
+        [
+            day_source(folder, "orders"),
+            day_source(folder, "customers"),
+            day_source(folder, "regions"),
+            same_key("customer-id", "customer_id", "orders", "customers", data_type="string"),
+            same_key("region-id", "region_id", "customers", "regions"),
+            wide(folder, *others, relationships=("customer-id", "region-id")),
+        ],
+    )
+    people = [
+        {"customer_id": key, "name": "x", "region_id": number % 2 + 1}
+        for number, key in enumerate("abde")
+    ]
+    for day in DAYS:
+        shop.day("orders", SALES, day)
+        shop.day("customers", people, day)
+        shop.day("regions", [{"region_id": 1, "region": "north"}], day)
+    shop.write()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unmatched, "SECONDS_FOR_NEWEST", 300.0)  # however busy the machine is
+        return Sold(shop, sl.load(shop.model).run("wide", limit=3, progress=False))
+
+
+def test_run_ends_with_rows_without_a_match_and_days_that_are_missing(sold: Sold) -> None:
+    assert kinds(sold.run.data_findings) == [
+        "MISSING orders 1", "NULL_KEYS customers 3", "UNMATCHED customers 3", "UNMATCHED regions 6",
+    ]  # fmt: skip
+    assert [one.not_counted for one in sold.run.published[-1].unmatched] == ["", ""]
+    (orders,) = [one for one in sold.run.data_findings if one.source == "customers" and one.samples]
+    assert (orders.left, orders.of, orders.snapshots, orders.samples) == ("orders", 12, 3, ("c",))
+    assert "customers: 3 of 12 rows of orders have no match in it: c" in str(sold.run)
+    assert "orders: 1 snapshot missing: 2024-05-03T00:00:00Z" in str(sold.run)
+
+
+def test_matches_below_the_root_are_of_rows_of_the_left_side(sold: Sold) -> None:
+    customers, regions = sold.run.published[0].joins
+    assert (customers.label, regions.label) == ("customers 50%", "regions 50% of customers")
+    assert (customers.left, customers.rows) == ("", None)
+    assert (regions.in_, regions.matched, regions.rows) == (4, 2, 1)
+    frame = sl.load(sold.shop.model).read("wide", at=FIRST_DAY)
+    assert frame.where("customers.regions is not null").count() == regions.rows
+
+
+def test_page_has_what_the_run_reported_and_columns_from_footers(sold: Sold) -> None:
+    page = sold.page
+    assert "customers: 3 of 12 rows of orders have no match in it: c" in page
+    assert re.search(r"<code>data\.order_id</code>.*?bigint.*?>0<.*?>1</td>.*?>4</td>", page)
+    assert re.search(r"<code>data\.customer_id</code>.*?bigint.*?>1<.*?>25%<", page)
+
+
+@pytest.mark.parametrize("program", ["Spark", "DuckDB", "pandas"])
+def test_what_a_page_tells_to_read_with_reads_every_row(sold: Sold, program: str) -> None:
+    snippet = dict(reading_snippets(str(sold.shop.published), "PARQUET"))[program]
+    assert snippet in sold.page.replace(f"file://{sold.shop.published}/", str(sold.shop.published))
+    count = "print(wide.count())" if program == "Spark" else "print(len(wide))"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{snippet}\n{count}\n"],
+        capture_output=True, text=True, check=True, env=os.environ | {"PATH": path},
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == "12"
+
+
+def test_day_before_the_first_is_named_with_what_to_change(sold: Sold) -> None:
+    early = sold.shop.day("orders", ORDERS, "2024-04-30")
+    try:
+        plan = snaploom("plan", "wide", "-f", sold.shop.model).out
+        assert "1 snapshot never published: 2024-04-30T00:00:00Z" in plan
+        assert "intervalStartDate to 2024-04-30T00:00:00Z or earlier" in plan
+        run = sl.load(sold.shop.model).run("wide", progress=False)
+        assert "NEVER_DUE orders 1" in kinds(run.data_findings)
+        assert "1 snapshot never published" in str(sl.load(sold.shop.model).status("wide"))
+        assert "1 snapshot never published" in sold.page
+    finally:
+        early.unlink()
+
+
+def test_changed_file_is_named_until_its_snapshot_is_restated(sold: Sold) -> None:
+    project = sl.load(sold.shop.model)
+    sold.shop.day("customers", [{"customer_id": "c", "name": "y", "region_id": 1}], DAYS[1])
+    text = "customers: 1 snapshot changed after publication: 2024-05-02T00:00:00Z"
+    fix = "snaploom restate wide -f FILES --time 2024-05-02T00:00:00Z --acknowledge-readers"
+    for said in (str(project.plan("wide")), str(project.run("wide", progress=False)), sold.page):
+        assert text in said
+        assert fix in said
+    run = project.restate("wide", DAYS[1], acknowledge_readers=True, progress=False)
+    assert "CHANGED" not in str(kinds(run.data_findings))
+    assert "changed after publication" not in str(project.status("wide"))
+
+
+def test_columns_that_came_and_went_are_named_once(sold: Sold) -> None:
+    day = "2024-05-05"
+    sold.shop.day("orders", [{"order_id": 5, "customer_id": "a", "note": "new"}], day)
+    sold.shop.day("customers", [{"customer_id": "a", "name": "x", "region_id": 1}], day)
+    sold.shop.day("regions", [{"region_id": 1, "region": "north"}], day)
+    project = sl.load(sold.shop.model)
+    first, second = (project.run("wide", progress=False) for _ in range(2))
+    assert {"GONE_COLUMNS orders 1", "NEW_COLUMNS orders 1"} <= {*kinds(first.data_findings)}
+    assert "orders: 1 column new: note" in str(first)
+    assert "column" not in str(second)
+
+
+def test_due_snapshots_and_the_failure_of_the_last_run_are_on_the_page(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    shop = Shop(tmp_path).with_data()
+    for day in DAYS[1:]:
+        shop.day("orders", ORDERS, day)
+        shop.day("customers", [*CUSTOMERS, CUSTOMERS[0]], day)
+    shop.write()
+    run = sl.load(shop.model).run("wide", now=NOW, progress=False, raises=False)
+    assert (len(run.published), run.report.phase) == (1, RunPhase.FAILED)
+    page = Sold(shop, run).page
+    assert "last run failed" in page
+    assert "customer_id = 10 (2 rows)" in page
+    assert re.search(r"Due</span><strong>2</strong>", page)
+    assert re.search(r'class="lane due".*?aria-label="due: 2 intervals"', page)
+
+
+def test_failure_in_python_has_keys_and_what_to_do(tmp_path: Path, spark: SparkSession) -> None:
+    shop = Shop(tmp_path).with_data()
+    shop.day("customers", [*CUSTOMERS, CUSTOMERS[0]])
+    shop.write()
+    with pytest.raises(sl.RunFailed) as caught:
+        sl.load(shop.model).run("wide", now=NOW, progress=False)
+    text = str(caught.value)
+    assert "customer_id = 10 (2 rows)" in text
+    assert (
+        text.rpartition("fix:")[2].strip()
+        == caught.value.runs[0].failed[0].message.rpartition("fix:")[2].strip()
+    )
+
+
+def test_folder_is_read_by_a_path_from_here(sold: Sold, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(sold.shop.folder)
+    assert sl.schema("wide") == sl.schema(str(sold.shop.published))
+
+
+@pytest.mark.parametrize("place", ["nothere", "empty"])
+def test_declarations_that_are_not_there_are_one_error(tmp_path: Path, place: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidDeclarations, match=r"no such file|no resource"):
+        sl.load(tmp_path / place)
+
+
+def test_unknown_output_is_refused_with_the_names_there_are(sold: Sold) -> None:
+    with pytest.raises(InvalidDeclarations) as caught:
+        sl.load(sold.shop.model).run("wied", progress=False)
+    assert "expected: wide" in str(caught.value)
+    assert "did you mean `wide`?" in str(caught.value)

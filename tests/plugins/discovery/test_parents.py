@@ -1,0 +1,159 @@
+"""Parents of columns: chosen together, never silently where two are close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.discovery.quality import judged
+from support.discovery.stars import star, write_tables
+
+from snaploom.plugins.discovery.discover import Discovery, discover
+from snaploom.plugins.discovery.foundfiles import Question
+
+
+def found(folder: Path, **tables: str) -> Discovery:
+    return discover([str(write_tables(folder / "data", **tables))], "file:///m/")
+
+
+def links(result: Discovery) -> set[str]:
+    return {f"{one.source} > {one.target}" for one in result.relationships.declared}
+
+
+@pytest.mark.parametrize("seed", [0, 3, 15, 36])
+def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
+    tmp_path: Path, seed: int
+) -> None:
+    data = star(seed)
+    data.write(tmp_path)
+    result = discover([str(tmp_path)], "file:///m/")
+    stated = {guess.what.partition(" ")[0] for guess in result.guesses}
+    wrong = {f"{child}.{columns[0]}" for child, columns, *_ in judged(data, result).wrong}
+    missed = {f"{child}.{columns[0]}" for child, columns, *_ in judged(data, result).missed}
+    assert (wrong - stated, missed - stated) == (set(), set())
+
+
+def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        store_sales="ss_ticket,ss_hdemo_sk%60,ss_bill_cdemo_sk%60,ss_addr_sk%50 400",
+        customer_demographics="cd_demo_sk,cd_size%3 400",
+        household_demographics="hd_demo_sk,hd_size%3 60",
+        customer_address="ca_address_sk,ca_zone%7 50",
+    )
+    assert links(result) == {
+        "store_sales.ss_hdemo_sk > household_demographics.hd_demo_sk",
+        "store_sales.ss_bill_cdemo_sk > customer_demographics.cd_demo_sk",
+        "store_sales.ss_addr_sk > customer_address.ca_address_sk",
+    }
+    assert result.guesses == ()
+
+
+TWINS = {"calls": "call_no,demo_id%40 300", "demo_a": "demo_id,x%3 40", "demo_b": "demo_id,y%3 40"}
+
+
+def test_of_two_equal_parents_none_is_declared_and_both_are_stated(tmp_path: Path) -> None:
+    result = found(tmp_path, **TWINS)
+    assert not any("calls." in link for link in links(result))
+    (guess,) = (guess for guess in result.guesses if "calls.demo_id" in guess.what)
+    assert (guess.chosen, set(guess.others)) == ("nothing", {"demo_a.demo_id", "demo_b.demo_id"})
+    text = result.files["relationships.yaml"]
+    assert text.count("# - {dataSources: [calls]") == 2
+
+
+@pytest.mark.parametrize("answer", ["demo_a.demo_id", "demo_b.demo_id", "none of them"])
+def test_an_answer_decides_between_two_parents(tmp_path: Path, answer: str) -> None:
+    folder = write_tables(tmp_path / "data", **TWINS)
+
+    def ask(questions: Sequence[Question]) -> Sequence[int | None]:
+        return [
+            next((n for n, option in enumerate(each.options) if answer in option), None)
+            for each in questions
+        ]
+
+    result = discover([str(folder)], "file:///m/", ask=ask)
+    targets = {link.partition(" > ")[2] for link in links(result) if "calls." in link}
+    assert targets == {answer} - {"none of them"}
+    assert not any("calls.demo_id" in guess.what for guess in result.guesses)
+
+
+def test_of_parents_with_equal_names_the_one_whose_keys_are_used_is_a_guess(
+    tmp_path: Path,
+) -> None:
+    twins = {**TWINS, "demo_b": "demo_id,y%3 4000"}
+    result = found(tmp_path, **twins)
+    assert "calls.demo_id > demo_a.demo_id" in links(result)
+
+
+def test_keys_with_a_value_twice_are_stated_with_the_place(tmp_path: Path) -> None:
+    folder = write_tables(tmp_path / "data", customers="id,age%9 60", orders="no,customer_id%50 90")
+    with (folder / "customers.csv").open("a") as file:
+        file.write("7,3\n")
+    result = discover([str(folder)], "file:///m/")
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    why = reasons["orders.customer_id -> customers.id"]
+    assert "1 of 60 values stand in several rows (record 7 of " in why
+
+
+def test_the_same_name_on_both_sides_without_a_key_is_stated(tmp_path: Path) -> None:
+    result = found(tmp_path, trips="trip_id,shape_id%9 90", shapes="shape_id%9,point%50 400")
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    assert "several rows a value on both sides" in reasons["shapes.shape_id and trips.shape_id"]
+
+
+def test_a_bridge_joins_both_sides(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        promotions="promotion_id,cost%5 12", orders="order_id,paid%3 80",
+        order_promotions="order_id%80,promotion_id%12,rank%2 200",
+    )  # fmt: skip
+    assert links(result) == {
+        "order_promotions.order_id > orders.order_id",
+        "order_promotions.promotion_id > promotions.promotion_id",
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "is_self"),
+    [
+        ("employees", "manager_id", True),
+        ("employee", "ReportsTo", True),
+        ("categories", "parent_category_id", True),
+        ("films", "related_film_id", True),
+        ("departments", "manager_id", False),
+        ("stores", "head_count", False),
+        ("pages", "page_number", False),
+    ],
+)
+def test_rows_refer_to_rows_of_their_own_table(
+    tmp_path: Path, table: str, column: str, is_self: bool
+) -> None:
+    result = found(tmp_path, **{table: f"id,{column}%15,age%4 60"})
+    assert (f"{table}.{column} > {table}.id" in links(result)) is is_self
+
+
+def test_nested_arrays_are_bounded_by_the_product_of_their_rows(tmp_path: Path) -> None:
+    result = discover(
+        [str(write_tables(
+            tmp_path,
+            regions="region_id,x%3 4", shops="shop_id,region_id%4 160",
+            visits="visit_no,shop_id%160 4800",
+        ))],
+        "file:///m/", "regions",
+    )  # fmt: skip
+    assert [node.field for node in result.tree.nodes] == ["regions", "shops"]
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    assert "30 rows a key of shops, 40 of which are in each row, are too many" in reasons["visits"]
+    assert "groupBy [shop_id]" in reasons["visits"]
+
+
+def test_structs_that_rows_share_are_bounded_in_all(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        sales="sale_no,item_id%20,store_id%3 9000", stores="store_id,x%2 3", items="item_id,y%2 20",
+        stocks="stock_no,item_id%20 3000", prices="price_no,item_id%20 100",
+    )  # fmt: skip
+    fields = [node.field for node in result.tree.nodes]
+    assert fields[0] == "sales"
+    assert ("prices" in fields, "stocks" in fields) == (True, False)
