@@ -1,4 +1,4 @@
-"""Normalised keys without Spark: each step, which declarations may have it, and the one that explains more."""
+"""Normalised keys without Spark: each step, types that may have it, and what it explains."""
 
 from __future__ import annotations
 
