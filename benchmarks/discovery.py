@@ -17,8 +17,8 @@ from time import perf_counter
 import duckdb
 from figures import Figure, print_figures, publish
 from publicsets import PublicSet, public_sets
+from scores import Score, plain, scored
 from support.discovery.datasetfiles import Link
-from support.discovery.quality import Score, plain, scored
 from wovenrows import Compared, DeclaredModel, compared
 
 COMMAND = "make bench-discovery"
@@ -48,10 +48,9 @@ class Ended:
         if self.code is None:
             return f"{self.name}: no end after {SECONDS} s"
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
-        place = next(
-            (n for n, line in enumerate(lines) if line.startswith("error ")), len(lines) - 1
-        )
-        return f"{self.name}: exit code {self.code}: {'; '.join(lines[place:][:2])}"
+        named = [n for n, line in enumerate(lines) if line.startswith(("error ", "failed "))]
+        lines = lines[named[0] :] if named else lines[-1:]
+        return f"{self.name}: exit code {self.code}: {'; '.join(lines[:2])}"
 
 
 @dataclass(frozen=True)

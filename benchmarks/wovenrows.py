@@ -11,8 +11,8 @@ from typing import Any
 
 import duckdb
 import yaml
+from scores import plain
 from support.discovery.datasetfiles import Link
-from support.discovery.quality import plain
 
 MOST_ROWS = 30_000_000
 """Joined rows up to which a path of an output is compared."""

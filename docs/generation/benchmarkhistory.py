@@ -61,7 +61,7 @@ ABOUT = {
     "Skipping": "Indexes, queries with and without them, and a bound: Spark reading the one file.",
     "Skipping, share of files without a row": "Of conditions of 60 forms over seven types.",
     "Xskipper": "Beside the metadata and queries of Xskipper.",
-    "Start from files": "`init --from` over 26 public data sets, beside their documentation.",
+    "Start from files": "`init --from` over 26 public data sets.",
     "Pages": "Pages of outputs.",
     "Operator": "A real API server, without nodes.",
     "Admission": "The webhook.",
