@@ -68,6 +68,15 @@ def test_at_most_five_questions_are_asked_those_of_most_effect_first(
     assert result.out.count("refers to: nothing") == 8
 
 
+def test_questions_of_all_kinds_together_are_at_most_five(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("\n" * 9))
+    tables = {f"t{n}_orders": f"id,customer_id%100,x{n}%9 300" for n in range(8)}
+    result = start(tmp_path, customers="id,age%7 50", **tables)
+    assert result.err.count("Number [") == 5
+
+
 def test_one_mark_less_joins_a_weak_relationship(tmp_path: Path) -> None:
     start(tmp_path)
     file = tmp_path / "m" / "relationships.yaml"

@@ -329,7 +329,7 @@ def _forest(
 ) -> tuple[Relationship, ...]:
     """The cheapest arcs by which sources are reached, each column used once.
 
-    A forest that uses a column twice is tried again, once with each of the two uses as the only one.
+    A forest that uses a column twice is tried again, once with each of the two uses only.
     """
     arcs = [
         (-log(_share(one, ones)), one)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20
 """Things of one kind that are printed; the files have more of them."""
 MOST_QUESTIONS = 5
-"""Questions at a time, those of most effect first; for others the defaults are taken."""
+"""Questions that a person is asked, those of most effect first; others take the defaults."""
 
 
 def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
@@ -45,7 +45,7 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
         uris,
         f"file://{target}/",
         options.root,
-        _ask if options.is_asking and folder is not None else _nobody,
+        _Terminal() if options.is_asking and folder is not None else _nobody,
         _read,
         only=options.only,
         without=options.without,
@@ -133,11 +133,20 @@ def _nobody(questions: Sequence[Question]) -> Sequence[int | None]:
     return [None] * len(questions)
 
 
-def _ask(questions: Sequence[Question]) -> Sequence[int | None]:
-    """Ask the questions of most effect; an empty line takes the default, and so does the end."""
-    ranked = sorted(range(len(questions)), key=lambda place: -questions[place].effect)
-    asked = ranked[:MOST_QUESTIONS]
-    return [_answer(each) if place in asked else None for place, each in enumerate(questions)]
+class _Terminal:
+    """Asks the questions of most effect, a few of all; the end of the input takes defaults."""
+
+    def __init__(self) -> None:
+        self._left = MOST_QUESTIONS
+
+    def __call__(self, questions: Sequence[Question]) -> Sequence[int | None]:
+        """Return the answers; None for questions that are not asked."""
+        ranked = sorted(range(len(questions)), key=lambda place: -questions[place].effect)
+        answers: list[int | None] = [None] * len(questions)
+        for place in ranked[: self._left]:
+            answers[place] = _answer(questions[place])
+        self._left -= min(self._left, len(questions))
+        return answers
 
 
 def _answer(question: Question) -> int | None:
