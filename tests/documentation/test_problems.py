@@ -433,7 +433,7 @@ OF_WORDS = {
     "ObjectChanged",
 } | {
     *("ObjectRefused", "NamespaceTerminating", "NotAllowed", "ResourceUnknown", "WatchExpired"),
-    *("TooManyRequests", "ApiUnavailable"),
+    *("TooManyRequests", "ApiUnavailable", "MemoryUsedUp"),
 }
 """Errors whose messages by Spark or the API server state what was found and expected."""
 OF_EVENTS = {
