@@ -333,6 +333,9 @@ ELSEWHERE = {
     "tests/engine/sources/test_records.py": {
         "SourceNotReadable": "test_text_that_is_not_utf_8_is_refused",
     },
+    "tests/engine/test_failures.py": {
+        "MemoryUsedUp": "test_memory_that_is_used_up_is_named_with_the_setting",
+    },
     "tests/engine/test_rowcounts.py": {
         "RowsMultiplied": "test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys",
     },
@@ -349,9 +352,6 @@ ELSEWHERE = {
     },
     "tests/jobs/test_commands.py": {
         "SparkNotStarted": "test_java_that_cannot_start_is_one_clear_error",
-    },
-    "tests/jobs/test_end_of_spark.py": {
-        "MemoryUsedUp": "test_a_run_whose_heap_is_full_names_the_join_and_the_setting",
     },
     "tests/jobs/test_history.py": {
         "HistoryIncompatible": "test_break_that_is_allowed_is_published_and_read_apart",
@@ -424,9 +424,16 @@ ELSEWHERE = {
 """By file, the test that causes the error of a reason where it takes Spark or a server."""
 FAMILIES = {"SourceFailed", "OperatorFailed"}
 """Reasons of classes that only others are made of."""
-OF_WORDS = {"Failed", "ClusterFailed", "ObjectMissing", "ObjectExists", "ObjectChanged"} | {
+OF_WORDS = {
+    "Failed",
+    "MemoryUsedUp",
+    "ClusterFailed",
+    "ObjectMissing",
+    "ObjectExists",
+    "ObjectChanged",
+} | {
     *("ObjectRefused", "NamespaceTerminating", "NotAllowed", "ResourceUnknown", "WatchExpired"),
-    *("TooManyRequests", "ApiUnavailable"),
+    *("TooManyRequests", "ApiUnavailable", "MemoryUsedUp"),
 }
 """Errors whose messages by Spark or the API server state what was found and expected."""
 OF_EVENTS = {

@@ -7,6 +7,7 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from snaploom.errors import (
     FolderNotWritable,
+    MemoryUsedUp,
     SnaploomError,
     SnapshotMissing,
     SourceError,
@@ -211,6 +212,12 @@ def test_source_lines_of_a_traceback_are_no_message(rule, text, before):
     assert type(translate(RuntimeError(f"{trace}Oops: no rule knows it"))) is SnaploomError
     known = translate(RuntimeError(f"{trace}Oops: {text}"))
     assert (type(known), known.hint) == (rule.error, rule.hint)
+
+
+def test_memory_that_is_used_up_is_named_with_the_setting():
+    error = translate(RuntimeError("java.lang.OutOfMemoryError: Java heap space"))
+    assert isinstance(error, MemoryUsedUp)
+    assert "run.spark.driver.memory" in error.hint
 
 
 def test_an_error_of_ours_stays_what_it_is():
