@@ -16,8 +16,11 @@ from support.declared.shop import (
     SECOND_DAY,
     CommandResult,
     Shop,
+    snaploom,
     write_rows,
 )
+
+from snaploom.engine import unmatched
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -263,7 +266,7 @@ def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(
         "orders and customers"
     )
     assert advice in " ".join(result.err.split())
-    (report,) = result.document
+    report = result.document
     (snapshot,) = report["snapshots"]
     assert snapshot["warnings"] == report["newest"]["warnings"] == [advice]
     (found,) = snapshot["unmatched"]
@@ -278,7 +281,7 @@ def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(
     again = shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/again/").run(
         "-o", "json"
     )
-    (report,) = again.document
+    report = again.document
     (join,) = report["snapshots"][0]["joins"]
     assert (join["in"], join["out"], join["matched"], join["nullKeys"]) == (5, 5, 3, 1)
     assert report["snapshots"][0]["warnings"] == []

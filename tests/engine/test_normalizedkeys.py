@@ -93,6 +93,11 @@ def test_integer_is_the_value_of_a_number_where_it_is_exact(
     assert compared(spark, values, [Normalization.INTEGER]) == [text]
 
 
+def test_steps_are_taken_one_after_the_other(spark: SparkSession) -> None:
+    values = spark.sql("select 0 as n, '\u00df' as k")
+    assert compared(spark, values, [Normalization.UPPER, Normalization.LOWER]) == ["ss"]
+
+
 def test_text_that_is_not_utf8_is_null(spark: SparkSession) -> None:
     values = spark.sql("select 0 as n, cast(X'61ff' as string) as k")
     assert compared(spark, values, [Normalization.UPPER]) == [None]

@@ -123,7 +123,7 @@ def test_keys_that_match_nothing_are_advised_with_figures(
     assert "normalize: [INTEGER] in joinKey[0] of l and r" in warning
 
 
-def test_a_normalisation_that_would_multiply_rows_says_so(
+def test_a_normalisation_that_would_multiply_rows_has_their_number(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     weave, joins, found = looked_at(spark, tmp_path, ["x", "Ab", "Ab"], ["x", "AB", "ab"])
@@ -146,7 +146,7 @@ def test_keys_that_are_normalised_have_near_misses_of_other_steps(
     assert found.near_misses[0].keys == (KeySpellings(left="B-", right="b"),)
 
 
-def test_a_query_without_time_is_ended_and_said(
+def test_a_query_without_time_is_ended_with_a_note(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])

@@ -108,6 +108,14 @@ def test_columns_have_types_keys_texts_and_sources(shop) -> None:
     assert (partition["primaryKeyPosition"], partition["required"]) == (2, True)
 
 
+def test_a_join_by_normalised_keys_has_their_steps(shop) -> None:
+    (side,) = shop.raw("customer-id")["spec"]["representations"]
+    side["joinKey"][0] |= {"normalize": ["INTEGER"]}
+    customers = columns(written(shop))["customers"]["properties"]
+    logic = "left join of customers by customer-id, with customers.customer_id (INTEGER)"
+    assert logic in [one.get("transformLogic") for one in customers]
+
+
 def test_contract_that_was_just_written_is_kept(shop, tmp_path) -> None:
     path = tmp_path / "contract.yaml"
     path.write_text(contract(shop).out)

@@ -29,6 +29,7 @@ from snaploom.plugins.lineage.columns import (
     column_lineage,
     query_columns,
 )
+from snaploom.plugins.lineage.events import column_facet
 from snaploom.run.runevents import ReadColumns, WovenColumns
 
 
@@ -68,6 +69,16 @@ def test_keys_of_joins_act_on_the_whole_output() -> None:
         ("/data/address", "customer_id"),
     ]
     assert found.grouped_by == ()
+
+
+def test_keys_of_joins_have_the_steps_by_which_they_are_normalised() -> None:
+    raws = model()
+    (keys,) = [raw for raw in raws if raw["kind"] == "DataRelationship"]
+    keys["spec"]["representations"][0]["joinKey"][0]["normalize"] = ["TRIM", "UPPER"]
+    assert {each.changes for each in lineage(raws).joined_by} == {"TRIM, UPPER"}
+    acting = column_facet(lineage(raws)).dataset
+    how = {each.transformations[0].description for each in acting}
+    assert how == {"TRIM, UPPER"}
 
 
 def test_what_is_grouped_is_followed_inside_its_array() -> None:

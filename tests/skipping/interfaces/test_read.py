@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from support.weaving import smallmodels
 from support.weaving.loom import Loom, ids
+from support.weaving.smallmodels import key_field, relationship
 
 import snaploom
 from snaploom import skipping
+from snaploom.engine.rowcounts import Weaving
+from snaploom.models.datarelationship import Normalization
 from snaploom.models.outputdataset import DataFormat
 from snaploom.models.report import RunPhase
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.types.keytexts import normalized
 
 DAYS = range(1, 4)
 PER_DAY = 100
@@ -84,3 +91,32 @@ def test_many_snapshots_are_read_by_one_index(
     rows, _, kept = read_files(spark, newest)
     assert kept <= 4
     assert {row[0] // PER_DAY for row in rows} == {12, 13, 14}
+
+
+@pytest.mark.parametrize("step", list(Normalization))
+def test_an_index_loses_no_row_of_a_join_by_normalised_keys(
+    spark: SparkSession, tmp_path: Path, base: str, step: Normalization
+) -> None:
+    spellings = [" ab-1", "AB-1", "ab1", "001", "1.0", "e\u0301", "\u00e9", "x"]
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number, text in enumerate(spellings):
+        pq.write_table(pa.table({"k": [text]}), folder / f"{number}.parquet")
+    made = skipping_index(spark, base).on_path(folder.as_uri())
+    made.add_min_max("k").add_value_set("k").build()
+    keys = relationship("key", {s: [key_field("k", "string", normalize=[step])] for s in "lr"})
+    left = spark.sql("SELECT * FROM VALUES ('AB1'), ('\u00e9'), ('1') AS t(k)")
+    frames = {"l": left, "r": spark.read.parquet(folder.as_uri())}
+    loom = smallmodels.Loom("l", ["r"], [keys], group_by={"r": ["k"]})
+
+    def matches() -> list[list[str]]:
+        rows = Weaving(loom.weave(frames)).frame.orderBy("data.k").collect()
+        return [[one.data.k for one in row.r or ()] for row in rows]
+
+    found = matches()
+    for text, partners in zip(["1", "AB1", "\u00e9"], found, strict=True):
+        wanted = normalized(text, [step])
+        expected = sorted(one for one in spellings if wanted == normalized(one, [step]))
+        assert partners == (expected if wanted else [])
+    with skipping.without_skipping(spark):
+        assert matches() == found

@@ -1,4 +1,4 @@
-"""Normalised keys without Spark: what each step does, what declarations may have, who says so."""
+"""Normalised keys without Spark: each step, types that may have it, and what it explains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PATH = "spec.representations[0].joinKey[0]"
         ("x", "INTEGER TRIM", None),
     ],
 )
-def test_each_step_does_what_its_description_says(
+def test_each_step_does_what_it_is_described_as(
     text: str | None, steps: str, expected: str | None
 ) -> None:
     assert normalized(text, map(Normalization, steps.split())) == expected

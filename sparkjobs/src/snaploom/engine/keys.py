@@ -345,10 +345,12 @@ def _step(session: SparkSession, text: Column, step: Normalization) -> Column:
     match step:
         case Normalization.TRIM:
             return sf.trim(text, sf.lit(WHITE_SPACE))
+        # Spark takes the lower case of an upper case for that of the text, which `ß` has not: the
+        # check between them, which finds nothing, keeps it from that.
         case Normalization.UPPER:
-            return sf.upper(text)
+            return sf.try_validate_utf8(sf.upper(text))
         case Normalization.LOWER:
-            return sf.lower(text)
+            return sf.try_validate_utf8(sf.lower(text))
         case Normalization.STRIP_LEADING_ZEROS:
             return sf.regexp_replace(text, r"\A0+(?=[\s\S])", "")
         case Normalization.INTEGER:

@@ -182,7 +182,7 @@ def _query(
     right = _spellings(weave, child, child, key.right, candidates)
     unmatched = left.join(right.select("key0"), "key0", "left_anti")
     partners = (
-        _by_candidate(right, range(1, len(candidates) + 1) or (0,), len(key.right))
+        _by_candidate(right, len(candidates), len(key.right))
         .groupBy("n", "key")
         .agg(sf.sum("rows").alias("partners"), sf.min("text").alias("right"))
     )
@@ -192,7 +192,7 @@ def _query(
     )
     another = sf.min_by(pair, sf.when(pair.isNotNull(), sf.xxhash64("text")))
     return (
-        _by_candidate(unmatched, range(len(candidates) + 1), len(key.left))
+        _by_candidate(unmatched, len(candidates), len(key.left))
         .join(partners, ["n", "key"], "left")
         .groupBy("n")
         .agg(
@@ -237,11 +237,14 @@ def _spellings(
     return distinct.select("rows", text, *keys).where(_is_whole("key0", len(parts)))
 
 
-def _by_candidate(keys: DataFrame, numbers: Iterable[int], parts: int) -> DataFrame:
-    """A row for each key and candidate under which no part of it is NULL: number and key."""
+def _by_candidate(keys: DataFrame, candidates: int, parts: int) -> DataFrame:
+    """A row for each key and candidate under which no part of it is NULL: number and key.
+
+    The number 0 is that of the key as it is compared.
+    """
     pairs = (
         sf.struct(sf.lit(number).alias("n"), sf.col(f"key{number}").alias("key"))
-        for number in numbers
+        for number in range(candidates + 1)
     )
     rows = keys.select("rows", "text", sf.inline(sf.array(*pairs)))
     return rows.where(_is_whole("key", parts))
@@ -413,7 +416,7 @@ def _advice(weave: Weave, parent: JoinNode, child: JoinNode, left: _Sample, righ
                 return f"their texts differ: give joinKey[{place}] of every representation {cast}"
     samples = (left, right)
     if any(None in sample.compared for sample in samples):
-        return "a key is no value of castDataType, or of normalize, and is NULL: correct these"
+        return "a key cannot be cast to castDataType or read as INTEGER, and is NULL: correct these"
     if any(text != text.strip() for sample in samples for text in sample.compared if text):
         return "a key has blanks around it, as CHAR columns have: normalize: [TRIM]"
     return "check that the key has the right fields, and that both sides write it in one way"

@@ -369,7 +369,7 @@ def _normalizable(owner: DataRelationship, component: KeyComponent, path: str) -
             path=path,
             found=f"{', '.join(steps)} of {name} ({type_text(declared)})",
             expected="a field of type string" + (", or INTEGER first" if is_number else ""),
-            hint=f"{way} here: other representations of the key may have it alone",
+            hint=f"{way} here: it may stand in the other representations only",
         ),
     )
 

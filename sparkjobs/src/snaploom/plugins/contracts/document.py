@@ -231,7 +231,7 @@ def _logic(bundle: Bundle, node: JoinNode) -> str:
     if not node.relationship:
         return f"rows of {node.source}"
     normalized = bundle.relationship(node.relationship).spec.normalized_keys(node.source)
-    how = f", of keys {normalized}" if normalized else ""
+    how = f", with {normalized}" if normalized else ""
     grouped = f", one list a {', '.join(node.group_by)}" if node.group_by else ""
     return f"left join of {node.source} by {node.relationship}{how}{grouped}"
 

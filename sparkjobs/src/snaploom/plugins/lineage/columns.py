@@ -44,8 +44,6 @@ class QueryColumn:
     column: str
     is_same: bool
     """Whether its values are taken as they are."""
-    changes: str = ""
-    """Changes of a key before it is compared; empty for none."""
 
 
 def query_columns(
@@ -105,6 +103,8 @@ class InputColumn:
     column: str
     is_same: bool = True
     """Whether its values are taken as they are."""
+    changes: str = ""
+    """Changes of a key before it is compared; empty for none."""
 
 
 Found = Mapping[str, tuple[InputColumn, ...]]
