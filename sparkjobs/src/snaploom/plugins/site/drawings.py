@@ -332,16 +332,28 @@ def _joins(nodes: Sequence[Node]) -> Html:
             node.parent or "the root",
             node.relationship,
             ", ".join(node.keys),
-            "–" if node.measure is None else share(node.measure.matched, node.measure.in_),
-            "–" if node.measure is None else share(node.measure.null_keys, node.measure.in_),
+            *(_counts(node.measure) if node.measure is not None else ("–", "–", "–")),
         )
         for node in nodes
         if node.number
     ]
     if not rows:
         return NOTHING
-    columns = ("field", "source", "joined to", "relationship", "key", "matched", "NULL keys")
-    return join([tag("h3", "Joins"), table("Joins", columns, rows, numbers=(5, 6))])
+    columns = (
+        "field", "source", "joined to", "relationship", "key", "matched", "NULL keys",
+        "rows of the output",
+    )  # fmt: skip
+    return join([tag("h3", "Joins"), table("Joins", columns, rows, numbers=(5, 6, 7))])
+
+
+def _counts(measure: JoinMeasure) -> tuple[str, str, str]:
+    """Shares of the left side's rows, and the rows of the output that have the source."""
+    rows = measure.rows if measure.left else measure.matched
+    return (
+        f"{share(measure.matched, measure.in_)}{of_left(measure)}",
+        share(measure.null_keys, measure.in_),
+        "–" if rows is None else number(rows),
+    )
 
 
 def definitions(facts: Sequence[tuple[str, str | Html]]) -> Html:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import DataFinding, Report, RunSummary
+from snaploom.models.report import DataFinding, Report
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.bundle import Bundle
@@ -33,6 +33,7 @@ from snaploom.plugins.site.pagedata import (
     SchemaChange,
     warnings_about,
 )
+from snaploom.run.reports.writer import RunSummary
 from snaploom.run.weaving.datafindings import snapshot_findings
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import Struct

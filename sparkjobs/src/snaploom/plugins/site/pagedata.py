@@ -12,12 +12,13 @@ from pydantic import JsonValue
 from snaploom.confidential import json_visible, visible_lines
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import DataFinding, JoinMeasure, RunSummary
+from snaploom.models.report import DataFinding, JoinMeasure
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import Ended
 from snaploom.plan.drawings import Picture
 from snaploom.plan.intervals import Gap
 from snaploom.plan.retention import Removal
+from snaploom.run.reports.writer import RunSummary
 
 # HTML by construction: everything not marked as HTML is text, and is escaped inside it.
 

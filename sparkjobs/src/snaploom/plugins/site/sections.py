@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import DataFinding, JoinMeasure, RunPhase, RunSummary
+from snaploom.models.report import DataFinding, RunPhase
 from snaploom.output.replacement import REPLACED
 from snaploom.plugins.site.drawings import (
     definitions,
@@ -43,6 +43,7 @@ from snaploom.plugins.site.pagedata import (
     tag,
 )
 from snaploom.plugins.site.timeline import Axis, Series, chart, newest, timeline
+from snaploom.run.reports.writer import RunSummary
 
 # The sections about history: events, volume, match rates, and ages of source snapshots.
 
@@ -140,17 +141,6 @@ def rates_section(page: OutputPage) -> Html:
     matched.sort(key=lambda line: _worst(line, min))
     nulls.sort(key=lambda line: -_worst(line, max))
     nulls = [line for line in nulls if _worst(line, max) > 0]
-    last = {} if page.newest is None else {join.child: join for join in page.newest.joins}
-    rows = [
-        (
-            line.name,
-            _per_cent(_last(line)),
-            _per_cent(_worst(line, min)),
-            last[line.name].left or "the output" if line.name in last else "",
-            _rows_with(last.get(line.name)),
-        )
-        for line in matched
-    ]
     return join([
         tag("div",
             chart("match-chart", "Rows that found a match, the lowest first", times, matched,
@@ -159,17 +149,7 @@ def rates_section(page: OutputPage) -> Html:
                   Axis(_per_cent, max, 0))
             or tag("p", "No row had a NULL key in any snapshot.", class_="quiet"),
             class_="charts"),
-        table("Match rates",
-              ("field", "matched now", "lowest", "of the rows of", "rows of the output with it"),
-              rows, numbers=(1, 2, 4)),
     ])  # fmt: skip
-
-
-def _rows_with(join: JoinMeasure | None) -> str:
-    """Rows of the output that have a joined source; empty where they were not counted."""
-    if join is None or (join.left and join.rows is None):
-        return ""
-    return number(join.matched if join.rows is None else join.rows)
 
 
 def _rate_series(page: OutputPage) -> tuple[list[Series], list[Series]]:

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Protocol, cast
+from typing import Annotated, Protocol, cast
 
+from annotated_types import MaxLen
 from pydantic import JsonValue
 
 from snaploom.errors import SnaploomError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.localfiles import write_file
 from snaploom.models.base import ApiModel
-from snaploom.models.report import Report, RunPhase, RunSummary
+from snaploom.models.common import MessageText, ShortText, TimestampText
+from snaploom.models.report import Count, DataFindings, Report, RunPhase, Unpublished
 from snaploom.output import layout
 from snaploom.output.documents import MANIFEST_FORMAT, RUNS, get_bounded, parse_versioned
 
@@ -259,6 +261,43 @@ MOST_KEPT = 20
 """Runs that are kept; those that found nothing to do are not."""
 MOST_FAILED = 20
 """Failures that are kept of a run."""
+
+
+class RunSummary(ApiModel):
+    """One run in short, as the folder of its output keeps it for pages."""
+
+    run_id: ShortText
+    """Identity of the run."""
+    phase: RunPhase
+    """Outcome."""
+    started_at: TimestampText
+    """Start time."""
+    finished_at: TimestampText | None = None
+    """End time."""
+    published: Count = 0
+    """Snapshots that it published."""
+    failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000)] = ()
+    """Snapshots that failed."""
+    message: MessageText = ""
+    """The reason of a failure, for people."""
+    data_findings: DataFindings = ()
+    """Faults and changes in the data."""
+    sample: Annotated[tuple[MessageText, ...], MaxLen(5)] = ()
+    """Some rows of the newest snapshot that it published, each as JSON."""
+
+    @staticmethod
+    def of(report: Report) -> RunSummary:
+        """The run of a Report."""
+        return RunSummary(
+            run_id=report.run_id,
+            phase=report.phase,
+            started_at=report.started_at,
+            finished_at=report.finished_at,
+            published=len(report.snapshots),
+            failed=report.failed,
+            message=report.message,
+            data_findings=report.data_findings,
+        )
 
 
 class _Runs(ApiModel):
