@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
@@ -28,6 +29,7 @@ from snaploom.loading.composer import (
 from snaploom.loading.documents import read_object, read_resource
 from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
 from snaploom.models.findings import Finding
+from snaploom.models.yamltext import TextDumper
 from snaploom.validate.validator import validate
 
 
@@ -204,6 +206,13 @@ def test_every_text_has_a_value_that_json_can_hold(text: str) -> None:
     value = resolve_plain(text)
     assert not isinstance(value, float) or math.isfinite(value)
     assert not isinstance(value, int) or abs(value) < 2**64
+
+
+@given(st.from_regex(r"[yYnN]|[-+]?[0-9.][0-9a-fA-FxXobeE_.+-]{0,8}", fullmatch=True))
+def test_a_text_that_is_written_is_read_as_text(text: str) -> None:
+    written: str = yaml.dump(text, Dumper=TextDumper)
+    assert yaml.safe_load(written) == text
+    assert plain(compose(written).documents[0].node) == text
 
 
 JSON = st.recursive(

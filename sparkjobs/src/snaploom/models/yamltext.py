@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import yaml
 from pydantic import JsonValue
 
 from snaploom.models.common import Resource
+
+_READ_OTHERWISE = re.compile(r"[yYnN]|[+-]?[0-9.][0-9A-Fa-fxXoO_.+-]*")
+"""Texts that one version of YAML takes for texts, and another one for booleans or numbers."""
+
+
+class TextDumper(yaml.SafeDumper):
+    """Writes texts so that every version of YAML reads texts."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "'" if _READ_OTHERWISE.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+TextDumper.add_representer(str, _represent_text)
 
 
 def to_yaml(resources: Iterable[Resource]) -> str:
@@ -16,7 +32,8 @@ def to_yaml(resources: Iterable[Resource]) -> str:
     Of a password in plain text (`fromPlaintext`) only asterisks are written.
     """
     return "---\n".join(
-        yaml.safe_dump(_document(each), sort_keys=False, allow_unicode=True) for each in resources
+        yaml.dump(_document(each), Dumper=TextDumper, sort_keys=False, allow_unicode=True)
+        for each in resources
     )
 
 

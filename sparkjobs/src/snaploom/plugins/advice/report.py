@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from snaploom.loading.load import load
 from snaploom.models.common import API_VERSION
 from snaploom.models.findings import InvalidDeclarations, errors_of
+from snaploom.models.yamltext import TextDumper
 from snaploom.plugins.advice.recommendations import Advice, ColumnAdvice, Order
 from snaploom.skipping.core.definition import IndexDefinition, Target
 from snaploom.skipping.core.predicates import size_text, wrapped
@@ -177,7 +178,7 @@ def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: 
         },
     }
     text: str = yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
+        document, Dumper=TextDumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
     with TemporaryDirectory() as folder:
         file = Path(folder, "advice.yaml")
@@ -186,17 +187,6 @@ def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: 
     if findings:
         raise InvalidDeclarations(findings)
     return text
-
-
-class _Dumper(yaml.SafeDumper): ...
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if text.lower() in ("y", "n") else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def _target(target: Target) -> JsonValue:

@@ -37,6 +37,7 @@ from snaploom.loading.composer import compose, plain
 from snaploom.loading.project import read_files
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.models.yamltext import TextDumper
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty, with_partition
@@ -413,7 +414,9 @@ def contract(
     if output is OutputForm.JSON:
         print_json(document)
     else:
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+        text = yaml.dump(
+            document, Dumper=TextDumper, sort_keys=False, allow_unicode=True, width=100
+        )
         result_console().print(text, markup=False, end="")
     return 0
 

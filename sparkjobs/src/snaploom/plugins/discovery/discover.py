@@ -14,6 +14,7 @@ from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
+from snaploom.models.yamltext import TextDumper
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file
 from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
@@ -148,9 +149,10 @@ def _is_flow(flow: str, value: JsonValue, path: CommentPath, declared: Declared)
 
 
 def _flow(value: JsonValue) -> str:
-    text = yaml.safe_dump(
-        value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False
-    )
+    text: str = yaml.dump(
+        value, Dumper=TextDumper, default_flow_style=True, width=10**9, allow_unicode=True,
+        sort_keys=False,
+    )  # fmt: skip
     return text.removesuffix("\n").removesuffix("\n...")
 
 

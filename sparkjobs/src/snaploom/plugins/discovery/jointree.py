@@ -328,7 +328,7 @@ def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) 
             options += [f"{each}_{role}" for each in above]
             field, way = options[0], own
         options += [f"{field}_{number}" for number in range(2, len(nodes) + 3)]
-        field = next(option for option in options if option.lower() not in taken)
+        field = next(o for o in map(field_of, options) if o.lower() not in taken)
         taken.add(field.lower())
         ways.append((way, *above) if way else above)
         named.append(replace(node, field=field, is_role=is_role))
