@@ -157,3 +157,29 @@ def test_structs_that_rows_share_are_bounded_in_all(tmp_path: Path) -> None:
     fields = [node.field for node in result.tree.nodes]
     assert fields[0] == "sales"
     assert ("prices" in fields, "stocks" in fields) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("spelt", "steps"),
+    [
+        ("{:05}", "STRIP_LEADING_ZEROS"),
+        ("ab{} ", "TRIM"),
+        ("Ab-{}", "UPPER"),
+        ("AB{}-", "REMOVE_DASHES"),
+    ],
+)
+def test_keys_that_are_spelt_in_two_ways_are_normalized_as_a_guess(
+    tmp_path: Path, spelt: str, steps: str
+) -> None:
+    plain = {"TRIM": "ab{}", "UPPER": "AB-{}", "REMOVE_DASHES": "AB{}"}.get(steps, "{}")
+    for name, form, rows in (("orders", spelt, 60), ("customers", plain, 30)):
+        lines = [f'{n},"{form.format(n % 30)}"' for n in range(rows)]
+        header = "order_id,customer_no" if name == "orders" else "row,customer_no"
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    (one,) = result.relationships.declared
+    assert (one.source, one.target, one.included.share, one.as_written) == (
+        "orders.customer_no", "customers.customer_no", 1.0, 0.0,
+    )  # fmt: skip
+    assert f"normalize: [{steps}]" in result.files["relationships.yaml"]
+    assert any(f"100.0 % of its values with {steps}" in guess.text for guess in result.guesses)

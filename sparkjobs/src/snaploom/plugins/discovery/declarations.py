@@ -19,6 +19,7 @@ from snaploom.models.datarelationship import (
     DataRelationshipSpec,
     KeyComponent,
     KeyField,
+    Normalization,
     Representation,
 )
 from snaploom.models.outputdataset import (
@@ -357,7 +358,7 @@ def _relationship(
         source: str, columns: Sequence[str], types: Sequence[ColumnType]
     ) -> Representation:
         components = (
-            _component(column, kind, cast)
+            _component(column, kind, cast, one.normalize)
             for column, kind, cast in zip(columns, types, casts, strict=True)
         )
         return Representation(data_sources=(source,), join_key=tuple(components))
@@ -375,11 +376,14 @@ def _relationship(
     )
 
 
-def _component(column: str, kind: ColumnType, cast: DataType | None) -> KeyComponent:
+def _component(
+    column: str, kind: ColumnType, cast: DataType | None, steps: tuple[Normalization, ...]
+) -> KeyComponent:
     names = (KeyField(field_name=path_text((column,)), data_type=kind.data_type),)
-    if cast is None:
-        return KeyComponent(fields_=names)
-    return KeyComponent(fields_=names, cast_data_type=cast)
+    given: dict[str, object] = {} if cast is None else {"cast_data_type": cast}
+    if steps and kind.family is Family.TEXT:  # numbers are spelt in one way
+        given["normalize"] = steps
+    return KeyComponent.model_validate({"fields_": names, **given})
 
 
 def _cast(one: ColumnType, other: ColumnType) -> DataType | None:

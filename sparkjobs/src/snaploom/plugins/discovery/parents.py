@@ -107,8 +107,8 @@ def _reasons(one: Relationship) -> str:
     if LIKE_NAME <= one.likeness < SAME_NAME:
         names = "are alike"
     return (
-        f"has {percent(one.included.share)} of its values (they are {percent(one.used)} of the "
-        f"keys there), names {names}"
+        f"has {percent(one.included.share)} of its values{one.spelling}, which are "
+        f"{percent(one.used)} of the keys there; names {names}"
     )
 
 
@@ -272,6 +272,8 @@ def _choice(
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
+    if best.normalize:
+        margin = min(margin, _NEAR)
     near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:

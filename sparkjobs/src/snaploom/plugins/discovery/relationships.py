@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import expm1, log, prod
 
+from snaploom.models.datarelationship import Normalization
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DENSE_SHARE,
@@ -48,10 +49,12 @@ from snaploom.plugins.discovery.scratch import (
     Inclusion,
     Sketch,
     combined,
+    distinct_values,
     inclusion,
     is_unique,
     sketch_of,
 )
+from snaploom.types.keytexts import explains_more
 
 # Sets of columns by which rows of a source are distinguished, by the sample's rows.
 
@@ -166,6 +169,10 @@ _SIDE_COLUMN = 0.45
 MOST_REPEATED = 0.05
 """Share of rows up to which values that occur twice are a fault of a key."""
 _LEAST_FIT = 0.01
+_EXPLAINS = 0.05
+"""Share of values that must be in the parent only once they are normalised, to declare that."""
+_MOST_SPELLED = 50_000
+"""Distinct values that are normalised, in Python."""
 _CERTAIN = 20.0
 """Odds of what a database declares."""
 
@@ -193,6 +200,16 @@ class Relationship:
     """Share of the parent's keys that the child has."""
     declared_as: str = ""
     """Name of the foreign key by which a database declares it."""
+    normalize: tuple[Normalization, ...] = ()
+    """Steps by which both sides are spelt alike; `included` is with them."""
+    as_written: float = 0.0
+    """Share that is included without them."""
+
+    @property
+    def spelling(self) -> str:
+        """The steps without which fewer values are included, for people; empty without any."""
+        steps = ", ".join(self.normalize)
+        return f" with {steps} ({100 * self.as_written:.1f} % as written)" if steps else ""
 
     @property
     def evidence(self) -> str:
@@ -208,7 +225,8 @@ class Relationship:
             names = f"foreign key {self.declared_as}"
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
-            f"{self.source} are in {self.target}; {names}; {many}; {self.included.basis}"
+            f"{self.source} are in {self.target}{self.spelling}; {names}; {many}; "
+            f"{self.included.basis}"
         )
 
     @property
@@ -276,7 +294,8 @@ def judge(
 ) -> Verdict:
     """The evidence that values of a column are keys of another source's rows."""
     likeness = _likeness(child, column, parent, target, primary)
-    share = inclusion(column.sketch, target.sketch)
+    written = inclusion(column.sketch, target.sketch)
+    share, steps = _normalized(column, target, written) if likeness >= LIKE_NAME else (written, ())
     used = min(1.0, share.share * column.sketch.distinct / max(1, target.sketch.distinct))
     if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
@@ -295,6 +314,8 @@ def judge(
         rows_per_key=mean,
         rows_beside=beside,
         used=used,
+        normalize=steps,
+        as_written=written.share,
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
     limit = (
@@ -317,6 +338,22 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _normalized(
+    column: ColumnProfile, target: ColumnProfile, share: Inclusion
+) -> tuple[Inclusion, tuple[Normalization, ...]]:
+    """The share of values that is included once keys are spelt alike, and the steps of that."""
+    if share.share > 1 - _EXPLAINS:
+        return share, ()
+    found = [distinct_values(each.sketch, _MOST_SPELLED) for each in (column, target)]
+    mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
+    if mine is None or theirs is None:
+        return share, ()
+    explained = explains_more(mine, theirs)
+    if explained is None or explained.share < share.share + _EXPLAINS:
+        return share, ()
+    return replace(share, share=explained.share), explained.steps
 
 
 def _objection(
