@@ -101,7 +101,7 @@ def test_a_database_answers_for_rows_that_were_not_read(
     found = discover([url], "file:///model/", read_database=read_database)
     orders = next(profile for profile in found.profiles if profile.name == "orders")
     assert (orders.rows, orders.rows_read) == (100, 20)
-    assert (orders.column("no").sketch.distinct, orders.column("no").is_unique) == (100, True)
+    assert (orders.column("no").values.distinct, orders.column("no").is_unique) == (100, True)
     sold_to = next(r for r in found.relationships.declared if r.child_columns == ("sold_to",))
     assert (sold_to.included.share, sold_to.included.compared) == (1.0, 30)
     assert sold_to.evidence.endswith("all rows")

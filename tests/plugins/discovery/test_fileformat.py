@@ -255,7 +255,7 @@ def test_of_many_files_some_at_equal_distances_are_read(
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     monkeypatch.setattr(samples, "SOURCE_BYTES", size // 4)
     (found,) = discover([str(tmp_path)], "file:///model/").profiles
-    day = found.column("day").sketch
+    day = found.column("day").values
     assert (found.rows_read, found.snapshots_read, day.distinct) == (3500, 7, 7)
     assert (found.column("day").low, found.column("day").high) == (1, 28)
     assert found.rows == pytest.approx(14_000, rel=0.02)

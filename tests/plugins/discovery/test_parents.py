@@ -183,3 +183,9 @@ def test_keys_that_are_spelt_in_two_ways_are_normalized_as_a_guess(
     )  # fmt: skip
     assert f"normalize: [{steps}]" in result.files["relationships.yaml"]
     assert any(f"100.0 % of its values with {steps}" in guess.text for guess in result.guesses)
+
+
+def test_a_second_name_of_a_row_is_no_reference_to_another_one(tmp_path: Path) -> None:
+    rows = [f"p{n:02}xy,{'p01xy' if n == 9 else f'p{n:02}xy'},{n % 3}" for n in range(40)]
+    (tmp_path / "people.csv").write_text("\n".join(["player_id,ref_id,x", *rows]) + "\n")
+    assert links(discover([str(tmp_path)], "file:///m/")) == set()

@@ -13,7 +13,7 @@ from snaploom.plugins.discovery.scratch import (
     OutOfTime,
     Rows,
     Scratch,
-    Sketch,
+    Values,
     combined,
     inclusion,
     is_unique,
@@ -29,8 +29,8 @@ def rows(**columns: pa.Array) -> Rows:
     return Rows(SCRATCH, SCRATCH.create(table), number, number, 2, ("orders.csv",))
 
 
-def numbers(values: list[int | None]) -> Sketch:
-    return rows(a=pa.array(values, pa.int64())).sketch(["a"])
+def numbers(values: list[int | None]) -> Values:
+    return rows(a=pa.array(values, pa.int64())).values(["a"])
 
 
 @given(_NUMBERS, _NUMBERS, st.booleans())
@@ -39,7 +39,7 @@ def test_inclusion_is_the_share_of_distinct_values_whatever_their_type(
 ) -> None:
     mine, theirs = set(child) - {None}, set(parent) - {None}
     texts = pa.array([None if value is None else str(value) for value in parent], pa.string())
-    other = rows(a=texts).sketch(["a"]) if is_text else numbers(parent)
+    other = rows(a=texts).values(["a"]) if is_text else numbers(parent)
     found = inclusion(numbers(child), other)
     assert found.distinct == found.compared == len(mine)
     assert found.share == (len(mine & theirs) / len(mine) if mine else 0)
@@ -52,7 +52,7 @@ def test_uniqueness_is_within_a_snapshot(values: list[tuple[int, int, int]]) -> 
         for place, name in enumerate(("a", "b", SNAPSHOT))
     }
     read = rows(**columns)
-    a, b, snapshot = (read.sketch([name]) for name in columns)
+    a, b, snapshot = (read.values([name]) for name in columns)
     expected = bool(values) and len(set(values)) == len(values)
     assert is_unique(combined([a, b]), snapshot) == expected
 

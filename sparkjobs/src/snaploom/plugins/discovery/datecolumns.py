@@ -75,7 +75,7 @@ def with_snapshot_column(profile: SourceProfile) -> SourceProfile:
             continue
         if column.name in profile.partition_columns:
             return _by(profile, column, "its files are divided by it")
-        if len(dates.times) < 2 or len(column.sample) < FEWEST_ROWS:
+        if len(dates.times) < 2 or len(column.values) < FEWEST_ROWS:
             continue
         key = _key_of_a_day(profile, column)
         if key:
@@ -100,7 +100,7 @@ def with_event_dates(profile: SourceProfile) -> SourceProfile:
     assert dates is not None  # of candidates
     if isinstance(profile.origin, DatabaseTable) and not dates.is_exact:
         return profile  # a query would read the whole table anew for each day
-    days = f"{len(dates.times):,} days of {len(found[0].sample):,} rows, none without"
+    days = f"{len(dates.times):,} days of {len(found[0].values):,} rows, none without"
     return _by(profile, found[0], days)
 
 
@@ -185,16 +185,16 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
         column
         for column in profile.columns
         if column is not day and column.may_be_key and column.mean_length <= LONGEST_KEY_TEXT
-        and not column.nulls and column.sketch.distinct > 1
+        and not column.nulls and column.values.distinct > 1
     ]  # fmt: skip
     if any(column.is_unique and names_own_table(column, profile) for column in others):
         return ()  # each row is there once
     is_named = _is_named(day, profile)
-    snapshot = combined([profile.snapshot, day.sample])
+    snapshot = combined([profile.snapshot, day.values])
     for size in (1, 2) if is_named else (1,):
         ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
         for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
-            together = combined([column.sample for column in chosen])
+            together = combined([column.values for column in chosen])
             own = all(names_own_table(column, profile) for column in chosen)
             if not (is_named or own) or is_unique(together, profile.snapshot):
                 continue
@@ -211,10 +211,10 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
     found = SnapshotColumn(column.name, column.dates, evidence)
     if not column.dates.is_exact:
         return replace(profile, snapshot_column=found)
-    snapshot = combined([profile.snapshot, column.sample])
+    snapshot = combined([profile.snapshot, column.values])
     columns = tuple(
         each if each.is_unique or each.type.family is Family.OTHER
-        else replace(each, is_unique=is_unique(each.sample, snapshot))
+        else replace(each, is_unique=is_unique(each.values, snapshot))
         for each in profile.columns
     )  # fmt: skip
     return replace(

@@ -79,7 +79,7 @@ def _facts(source: SourceProfile, column: ColumnProfile) -> str:
     )  # fmt: skip
     unique = ", each once" if column.is_unique else ""
     return (
-        f"{source.name}.{column.name}: {kind}, {column.sketch.distinct:,} different ones{unique}, "
+        f"{source.name}.{column.name}: {kind}, {column.values.distinct:,} different ones{unique}, "
         f"{column.nulls:,} NULL; {read} were read"
     )
 

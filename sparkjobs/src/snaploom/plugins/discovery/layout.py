@@ -147,10 +147,6 @@ class Layout:
         found = [Unit(part) for part in parts] or [form.unit for form in forms[-1:]] or [Unit.DAY]
         return min(found, key=list(Unit).index)
 
-    def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
-        """The files of one time."""
-        return tuple(f for f, t in zip(self.files, self.times, strict=True) if t == time)
-
 
 def layouts_of(
     files: Iterable[FoundFile], ask: Ask = nobody

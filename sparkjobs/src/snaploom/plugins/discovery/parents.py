@@ -400,7 +400,7 @@ def _many_to_many(
         for column in profile.columns:
             words = column_words(column.name, profile.prefix)
             is_named = bool(words.base) and (words.has_id or column.is_code)
-            if is_named and column.may_be_key and column.sketch.distinct >= FEW_VALUES:
+            if is_named and column.may_be_key and column.values.distinct >= FEW_VALUES:
                 by_name[words.whole].append((profile, column))
     for ones in by_name.values():
         rest = [
@@ -408,10 +408,10 @@ def _many_to_many(
             for source, column in ones
             if not column.is_unique and (source.name, (column.name,)) not in known
         ]
-        rest.sort(key=lambda one: -one[1].sketch.distinct)
+        rest.sort(key=lambda one: -one[1].values.distinct)
         alike = [
             one for one in rest[1:]
-            if inclusion(one[1].sketch, rest[0][1].sketch).share >= INCLUDED_SAME_NAME
+            if inclusion(one[1].values, rest[0][1].values).share >= INCLUDED_SAME_NAME
             and frozenset((one[0].name, rest[0][0].name)) not in joined
         ]  # fmt: skip
         if alike:

@@ -36,7 +36,7 @@ from snaploom.plugins.discovery.scratch import (
     SNAPSHOT,
     AskDatabase,
     Rows,
-    Sketch,
+    Values,
     distinct_values,
     is_unique,
 )
@@ -227,8 +227,8 @@ class ColumnProfile:
     rows: int
     """Rows that were read of it."""
     nulls: int
-    sketch: Sketch
-    """Of its values; of no column for types that are no part of a key."""
+    values: Values
+    """Of no column for types that are no part of a key."""
     low: int | None
     """Least whole number; None for other types."""
     high: int | None
@@ -242,11 +242,6 @@ class ColumnProfile:
     """Its days, where they are few enough to be snapshots."""
 
     @property
-    def sample(self) -> Sketch:
-        """Its values, to be combined with those of other columns."""
-        return self.sketch
-
-    @property
     def may_be_key(self) -> bool:
         """Whether its type can be compared for equality without surprises."""
         return self.type.family in (Family.WHOLE, Family.TEXT)
@@ -256,7 +251,7 @@ class ColumnProfile:
         """Share of the whole numbers between least and greatest that occur; 0 for other types."""
         if self.low is None or self.high is None:
             return 0.0
-        return self.sketch.distinct / (self.high - self.low + 1)
+        return self.values.distinct / (self.high - self.low + 1)
 
 
 @dataclass(frozen=True)
@@ -287,7 +282,7 @@ class SourceProfile:
     """Of its table."""
     origin: Layout | TableFolder | DatabaseTable
     columns: tuple[ColumnProfile, ...]
-    snapshot: Sketch
+    snapshot: Values
     """Of each row that was read, which snapshot it is from."""
     format_options: Mapping[str, str] = field(default_factory=dict)
     has_one_schema: bool = True
@@ -376,7 +371,7 @@ def column_profiles(
 def _profiled(
     rows: Rows, name: str, kind: ColumnType, own: str, facts: tuple[object, ...]
 ) -> ColumnProfile:
-    values = rows.sketch((own,) if own else ())
+    values = rows.values((own,) if own else ())
     if not own:
         return ColumnProfile(name, kind, rows.count, 0, values, None, None, 0.0, False, False)
     given, low, high, length, is_code = facts
@@ -387,17 +382,17 @@ def _profiled(
         type=kind,
         rows=rows.count,
         nulls=nulls,
-        sketch=values,
+        values=values,
         low=None if kind.family is not Family.WHOLE or low is None else int(str(low)),
         high=None if kind.family is not Family.WHOLE or high is None else int(str(high)),
         mean_length=float(str(length)) if is_text and length is not None else 0.0,
         is_code=is_text and is_code is True,
-        is_unique=not nulls and is_unique(values, rows.sketch((SNAPSHOT,))),
+        is_unique=not nulls and is_unique(values, rows.values((SNAPSHOT,))),
         dates=None if nulls == rows.count else _dates(kind, values),
     )
 
 
-def _dates(kind: ColumnType, values: Sketch) -> ColumnDates | None:
+def _dates(kind: ColumnType, values: Values) -> ColumnDates | None:
     """The days of a column; of times the days, and one time that is no midnight if there is any."""
     if kind.family is not Family.TIME:
         found = distinct_values(values, MOST_DAYS)

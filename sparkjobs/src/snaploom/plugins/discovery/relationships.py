@@ -47,12 +47,11 @@ from snaploom.plugins.discovery.profiles import (
 )
 from snaploom.plugins.discovery.scratch import (
     Inclusion,
-    Sketch,
+    Values,
     combined,
     distinct_values,
     inclusion,
     is_unique,
-    sketch_of,
 )
 from snaploom.types.keytexts import explains_more
 
@@ -113,7 +112,7 @@ def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
         and _is_short(column)
         and not column.is_unique
         and not column.nulls
-        and column.sketch.distinct > 1
+        and column.values.distinct > 1
     ]
     columns.sort(key=lambda c: not column_words(c.name, profile.prefix).has_id)
     found: list[Key] = []
@@ -128,11 +127,11 @@ def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
 
 
 def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
-    if prod(column.sketch.distinct for column in columns) * profile.snapshots_read < len(
+    if prod(column.values.distinct for column in columns) * profile.snapshots_read < len(
         profile.snapshot
     ):
         return False
-    return is_unique(combined([column.sample for column in columns]), profile.snapshot)
+    return is_unique(combined([column.values for column in columns]), profile.snapshot)
 
 
 def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
@@ -276,7 +275,7 @@ def candidates(
         if not target.is_unique and not _is_almost_key(target, parent):
             continue
         for column in child.columns:
-            if column.sketch.distinct == 0 or not column.may_be_key:
+            if column.values.distinct == 0 or not column.may_be_key:
                 continue
             likeness = _likeness(child, column, parent, target, primary)
             if not _objection(child, column, parent, target, likeness, primary):
@@ -294,14 +293,14 @@ def judge(
 ) -> Verdict:
     """The evidence that values of a column are keys of another source's rows."""
     likeness = _likeness(child, column, parent, target, primary)
-    written = inclusion(column.sketch, target.sketch)
+    written = inclusion(column.values, target.values)
     share, steps = _normalized(column, target, written) if likeness >= LIKE_NAME else (written, ())
-    used = min(1.0, share.share * column.sketch.distinct / max(1, target.sketch.distinct))
+    used = min(1.0, share.share * column.values.distinct / max(1, target.values.distinct))
     if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
         share = replace(share, share=min(1.0, share.share * parent.rows / max(1, target.rows)))
     own = primary.get(child.name)
-    mean, beside = _rows_per_key(child, column.sample, _rows_in(parent, target))
+    mean, beside = _rows_per_key(child, column.values, _rows_in(parent, target))
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -320,7 +319,7 @@ def judge(
     stopped = _objection(child, column, parent, target, likeness, primary)
     limit = (
         INCLUDED_SAME_NAME
-        if likeness >= SAME_NAME and target.sketch.distinct > 1
+        if likeness >= SAME_NAME and target.values.distinct > 1
         else INCLUDED_LIKE_NAME
         if likeness >= LIKE_NAME
         else INCLUDED_OTHER_NAME
@@ -346,7 +345,7 @@ def _normalized(
     """The share of values that is included once keys are spelt alike, and the steps of that."""
     if share.share > 1 - _EXPLAINS:
         return share, ()
-    found = [distinct_values(each.sketch, _MOST_SPELLED) for each in (column, target)]
+    found = [distinct_values(each.values, _MOST_SPELLED) for each in (column, target)]
     mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
     if mine is None or theirs is None:
         return share, ()
@@ -373,11 +372,13 @@ def _objection(
         return "it is the same column"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
+    if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
+        return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
         return _repeated(parent, target)
     if not _is_short(target):
         return f"texts of {target.name} are as long as descriptions"
-    if target.sketch.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
+    if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
     if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
         return "names have nothing in common, and values may be there by chance"
@@ -399,19 +400,19 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
         not target.is_unique
         and target.may_be_key
         and not target.nulls
-        and target.sketch.distinct > 1
+        and target.values.distinct > 1
         and names_own_table(target, parent)
-        and combined([target.sample, parent.snapshot]).distinct
-        >= (1 - MOST_REPEATED) * len(target.sample)
+        and combined([target.values, parent.snapshot]).distinct
+        >= (1 - MOST_REPEATED) * len(target.values)
     )
 
 
 def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
-    number, places = combined([target.sample, parent.snapshot]).repeated()
+    number, places = combined([target.values, parent.snapshot]).repeated()
     shown = f" ({', '.join(places)})" if places else ""
     nulls = f", and {target.nulls:,} rows have none" if target.nulls else ""
     return (
-        f"{target.name} is no key of {parent.name}: {number:,} of {target.sketch.distinct:,} "
+        f"{target.name} is no key of {parent.name}: {number:,} of {target.values.distinct:,} "
         f"values stand in several rows{shown}{nulls}"
     )
 
@@ -432,7 +433,7 @@ def _odds(
     keys of a sequence only, though it has rows enough for others, is evidence against it.
     """
     is_sequence = _is_sequence(target)
-    distinct = column.sketch.distinct
+    distinct = column.values.distinct
     evidence = 0.0 if is_sequence else min(1.0, log(1 + distinct) / log(_MANY_NUMBERS))
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
@@ -451,10 +452,10 @@ def _odds(
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
     """Keys of a parent, those that were not read included."""
-    return target.sketch.distinct * max(1.0, parent.rows / max(1, target.rows))
+    return target.values.distinct * max(1.0, parent.rows / max(1, target.rows))
 
 
-def _rows_per_key(child: SourceProfile, keys: Sketch, parents: float) -> tuple[float, float]:
+def _rows_per_key(child: SourceProfile, keys: Values, parents: float) -> tuple[float, float]:
     """Rows of a child for each of its keys in one snapshot; NULL is none.
 
     The first figure is the average of keys, the second that of rows. Of a child of which only a
@@ -474,12 +475,12 @@ def of_foreign_key(
     """The relationship that a database declares by a foreign key."""
     mine = [child.column(name) for name in key.columns]
     theirs = [parent.column(name) for name in key.parent_columns]
-    keys = combined([column.sample for column in mine])
+    keys = combined([column.values for column in mine])
     if len(mine) == 1:
-        share = inclusion(mine[0].sketch, theirs[0].sketch)
+        share = inclusion(mine[0].values, theirs[0].values)
     else:
-        others = combined([column.sample for column in theirs])
-        share = inclusion(sketch_of(keys), sketch_of(others))
+        others = combined([column.values for column in theirs])
+        share = inclusion(keys, others)
     own = primary.get(child.name)
     mean, beside = _rows_per_key(child, keys, parent.rows)
     return Relationship(
@@ -580,7 +581,7 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
     """Whether values could not be included by chance, so that names need not be alike."""
     if not is_main or column.type.family is not target.type.family:
         return False
-    values, others = column.sketch.distinct, target.sketch.distinct
+    values, others = column.values.distinct, target.values.distinct
     if column.type.family is Family.TEXT:
         is_code = column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
         enough = values >= DISTINCTIVE_VALUES or (
@@ -639,8 +640,8 @@ def _compound(
         likeness = min(likeness, alike)
     if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
         return None
-    mine = combined([c.sample for c in chosen])
-    share = inclusion(sketch_of(mine), sketch_of(combined([t.sample for t in targets])))
+    mine = combined([c.values for c in chosen])
+    share = inclusion(mine, combined([t.values for t in targets]))
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))

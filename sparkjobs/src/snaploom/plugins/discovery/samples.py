@@ -127,8 +127,8 @@ def _are_parts(profiles: Sequence[SourceProfile]) -> bool:
     (key,) = keys
     if not column_words(key, profiles[0].prefix).has_id:
         return False
-    sketches = [profile.column(key).sketch for profile in profiles]
-    return not any(inclusion(one, other).share for one, other in combinations(sketches, 2))
+    columns = [profile.column(key).values for profile in profiles]
+    return not any(inclusion(one, other).share for one, other in combinations(columns, 2))
 
 
 # Reads a bounded part of each source, and keeps its profile.

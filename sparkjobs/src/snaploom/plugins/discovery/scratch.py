@@ -140,7 +140,7 @@ class Rows:
     files: tuple[str, ...] = ()
     """URIs by the number of the file."""
     asked: AskedTable | None = None
-    sketches: dict[tuple[str, ...], Sketch] = field(default_factory=dict)
+    known: dict[tuple[str, ...], Values] = field(default_factory=dict)
     """Columns about which something was asked."""
 
     @property
@@ -153,15 +153,15 @@ class Rows:
         """The part of the source that figures are about, for people."""
         return "all rows" if self.are_all else f"a part, {self.count:,} rows"
 
-    def sketch(self, columns: Iterable[str]) -> Sketch:
+    def values(self, columns: Iterable[str]) -> Values:
         """Some columns; that of the snapshot only where rows are of several."""
         named = [each for each in dict.fromkeys(columns) if each != SNAPSHOT or self.snapshots > 1]
         key = tuple(named or columns)
-        return self.sketches.setdefault(key, Sketch(self, key))
+        return self.known.setdefault(key, Values(self, key))
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Values:
     """Some columns of the rows of a source, all of which answer the questions about them."""
 
     rows: Rows
@@ -249,6 +249,15 @@ class Sketch:
         )
         return self._facts[3], tuple(shown)
 
+    def equal_rows(self, other: Values) -> int:
+        """The rows that have the same in other columns of their source."""
+        same = (
+            f"{a}::VARCHAR = {b}::VARCHAR" for a, b in zip(self.columns, other.columns, strict=True)
+        )
+        return self.rows.scratch.number(
+            f"SELECT count(*) FROM {self.rows.table} WHERE {' AND '.join(same)}"
+        )
+
     def rows_per_key(self) -> float:
         """Rows for each of its values or combinations, on average; those with NULL do not count."""
         return self._facts[2] / max(1, self._facts[1])
@@ -265,17 +274,12 @@ def _grouped(table: str, columns: Sequence[str]) -> str:
     return f"SELECT {named}, count(*) AS n FROM {table} WHERE {given} GROUP BY {listed}"
 
 
-def combined(columns: Sequence[Sketch]) -> Sketch:
+def combined(columns: Sequence[Values]) -> Values:
     """Columns of one source together."""
-    return columns[0].rows.sketch(name for each in columns for name in each.columns)
+    return columns[0].rows.values(name for each in columns for name in each.columns)
 
 
-def sketch_of(columns: Sketch) -> Sketch:
-    """The columns themselves, of which all distinct values are known."""
-    return columns
-
-
-def is_unique(columns: Sketch, snapshot: Sketch) -> bool:
+def is_unique(columns: Values, snapshot: Values) -> bool:
     """Whether no two rows of a snapshot are equal in some columns, and none has NULL."""
     return combined([columns, snapshot]).is_unique()
 
@@ -293,7 +297,7 @@ class Inclusion:
     """The rows that these are of, for people."""
 
 
-def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
+def inclusion(child: Values, parent: Values) -> Inclusion:
     """The share of the distinct values of some columns that other ones have.
 
     Values of different types are equal if their texts are, as 7 and `7` are.
@@ -316,7 +320,7 @@ def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
     return Inclusion(int(str(found[0][0])) / mine, mine, child.distinct, basis)
 
 
-def _of_one_database(child: Sketch, parent: Sketch) -> Sequence[Sequence[object]]:
+def _of_one_database(child: Values, parent: Values) -> Sequence[Sequence[object]]:
     """The answer of the database of both about values in common; nothing without one."""
     mine, theirs = child.of_database(), parent.of_database()
     is_known = child.rows.are_all and parent.rows.are_all
@@ -331,7 +335,7 @@ def _of_one_database(child: Sketch, parent: Sketch) -> Sequence[Sequence[object]
     )
 
 
-def distinct_values(column: Sketch, most: int) -> pa.Array | None:
+def distinct_values(column: Values, most: int) -> pa.Array | None:
     """The distinct values of a column, ascending; None for more than `most`."""
     if column.distinct > most:
         return None

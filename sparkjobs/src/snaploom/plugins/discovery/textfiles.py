@@ -166,7 +166,7 @@ def profile_text(
     files = tuple(each.part.file.uri for each in texts)
     rows = Rows(scratch, table, read, in_all, snapshots, files)
     return SourceProfile(
-        layout.name, layout, column_profiles(rows, kept), rows.sketch((SNAPSHOT,)), found.options,
+        layout.name, layout, column_profiles(rows, kept), rows.values((SNAPSHOT,)), found.options,
         found.has_one_schema, found.notes,
     )  # fmt: skip
 

@@ -271,7 +271,7 @@ class _Loading:
             tuple(file.uri for file in files), asked,
         )  # fmt: skip
         return SourceProfile(
-            name, origin, column_profiles(rows, self.columns), rows.sketch((SNAPSHOT,))
+            name, origin, column_profiles(rows, self.columns), rows.values((SNAPSHOT,))
         )
 
 
