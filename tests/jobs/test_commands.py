@@ -205,7 +205,7 @@ def test_spark_that_dies_during_a_run_is_reported_and_leaves_the_folder_clean(
     psutil.Process(process.pid).children()[0].kill()
     code, out, err = end(process, tmp_path / "run")
     assert code == 1
-    assert "Spark was shut down while the run was at work" in json.loads(out)["message"]
+    assert "Spark's JVM was killed" in json.loads(out)["message"]
     assert "Traceback" not in err
     assert loom.data_files() == set()
 
