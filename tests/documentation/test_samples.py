@@ -26,6 +26,23 @@ VARYING = {
     "fingerprint": "41156814c0c61117b2b5b86ce8bd62893b063f7a9bd003bbcbab0326924a3748",
     "toolVersion": "0.1.0",
     "sparkVersion": "4.3.0",
+    # A slow machine does not count in time.
+    "unmatched": [
+        {
+            "child": "customer_address",
+            "rows": 1,
+            "keys": ["03"],
+            "nearMisses": [
+                {
+                    "normalize": ["STRIP_LEADING_ZEROS"],
+                    "rows": 1,
+                    "ambiguous": 0,
+                    "keys": [{"left": "03", "right": "3"}],
+                }
+            ],
+            "notCounted": "",
+        }
+    ],
 }
 """What no two runs share, and what every document shows in its place."""
 

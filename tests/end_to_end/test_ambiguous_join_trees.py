@@ -143,6 +143,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
         "unforeseen": [],
         "collect": {"endedSnapshots": int},
         "findings": [],
+        "dataFindings": [],
         "project": type(None),
     }
     assert [one["time"] for one in candidates] == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]

@@ -109,17 +109,20 @@ def test_worked_example_counts_every_join(
 ) -> None:
     woven = weave_into(tmp_path, CUSTOMERS.weave(customers), spark)
 
-    def measure(child: str, rows: int, matched: int, nulls: int, own: int) -> JoinMeasure:
+    def measure(
+        child: str, rows: int, matched: int, nulls: int, own: int, left: str = ""
+    ) -> object:
         return JoinMeasure(
-            child=child, in_=rows, out=rows, matched=matched, null_keys=nulls, child_null_keys=own
-        )
+            child=child, in_=rows, out=rows, matched=matched, null_keys=nulls, child_null_keys=own,
+            left=left,
+        )  # fmt: skip
 
     assert woven.counts.rows == 3
     assert woven.counts.joins == (
         measure("customer_address", 3, 1, 1, 0),
         measure("customer_contact", 3, 1, 1, 1),
         measure("customer_group", 3, 1, 1, 0),
-        measure("group_attributes", 2, 2, 0, 0),
+        measure("group_attributes", 2, 2, 0, 0, "customer_group"),
     )
 
 

@@ -15,7 +15,6 @@ from snaploom.engine.fold import Weave
 from snaploom.engine.unmatched import (
     SECONDS_FOR_NEWEST,
     TimeAllowance,
-    uncounted_notes,
     unmatched_rows,
     unmatched_warnings,
 )
@@ -146,18 +145,14 @@ def test_keys_that_are_normalised_have_near_misses_of_other_steps(
     assert found.near_misses[0].keys == (KeySpellings(left="B-", right="b"),)
 
 
-def test_a_query_without_time_is_ended_with_a_note(
+def test_a_query_without_time_is_ended_with_a_reason(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])
     none_left = TimeAllowance(spent=SECONDS_FOR_NEWEST)
     (found,) = unmatched_rows(weave, joins, frozenset(), none_left)
     assert (found.rows, found.near_misses) == (1, ())
-    (note,) = uncounted_notes([found])
-    assert note == (
-        "near misses of rows without a match in `r` are not counted: nothing is left of 5% of the "
-        "run's time"
-    )
+    assert found.not_counted == "nothing is left of 5% of the run's time"
     slow = spark.sql(
         "select k, java_method('java.lang.Thread', 'sleep', 60000L) as s from (select 'a' k)"
     )

@@ -208,7 +208,9 @@ def test_every_text_has_a_value_that_json_can_hold(text: str) -> None:
     assert not isinstance(value, int) or abs(value) < 2**64
 
 
-@given(st.from_regex(r"[yYnN]|[-+]?[0-9.][0-9a-fA-FxXobeE_.+-]{0,8}", fullmatch=True))
+@given(
+    st.from_regex(r"[yYnN]|[-+]?[0-9.][0-9a-fA-FxXobeE_.+-]{0,8}|[0-9_.eE+-]{1,6}", fullmatch=True)
+)
 def test_a_text_that_is_written_is_read_as_text(text: str) -> None:
     written: str = yaml.dump(text, Dumper=TextDumper)
     assert yaml.safe_load(written) == text

@@ -318,16 +318,6 @@ def unmatched_warnings(
             )
 
 
-def uncounted_notes(unmatched: Iterable[UnmatchedRows]) -> Iterator[str]:
-    """A note for each reason why near misses of some joins are unknown."""
-    joins: dict[str, list[str]] = {}
-    for one in unmatched:
-        if one.not_counted:
-            joins.setdefault(one.not_counted, []).append(f"`{one.child}`")
-    for reason, names in joins.items():
-        yield f"near misses of rows without a match in {', '.join(names)} are not counted: {reason}"
-
-
 _WORDS = {
     Normalization.TRIM: "with blanks cut",
     Normalization.UPPER: "in capitals",

@@ -10,8 +10,10 @@ from pydantic import JsonValue
 
 from snaploom.models.common import Resource
 
-_READ_OTHERWISE = re.compile(r"[yYnN]|[+-]?[0-9.][0-9A-Fa-fxXoO_.+-]*")
-"""Texts that one version of YAML takes for texts, and another one for booleans or numbers."""
+_READ_OTHERWISE = re.compile(
+    r"[yYnN]|[+-]?(?:0[xXoObB][0-9A-Fa-f]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+)
+"""Texts without `_` that one version of YAML reads as texts, another one as something else."""
 
 
 class TextDumper(yaml.SafeDumper):
@@ -19,7 +21,7 @@ class TextDumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "'" if _READ_OTHERWISE.fullmatch(text) else None
+    style = "'" if _READ_OTHERWISE.fullmatch(text.replace("_", "")) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import duckdb
 
-from snaploom.errors import SourceError
+from snaploom.errors import SourceNotReadable
 from snaploom.models.datasource import JdbcDriver
 from snaploom.plugins.discovery.foundfiles import (
     FILE_VALUES,
@@ -55,7 +55,7 @@ def read_database_file(address: DatabaseAddress) -> DatabaseContent:
     """The tables of a file of DuckDB.
 
     Raises:
-        SourceError: it is no such file, or of a version that is not known.
+        SourceNotReadable: it is no such file, or of a version that is not known.
     """
     fixed = DATABASES[JdbcDriver.DUCKDB].fixed
     config: dict[str, str | bool | int | float | list[str]] = {}
@@ -64,7 +64,7 @@ def read_database_file(address: DatabaseAddress) -> DatabaseContent:
         with duckdb.connect(address.database, read_only=True, config=config) as opened:
             return _content(opened, address)
     except duckdb.Error as error:
-        raise SourceError(
+        raise SourceNotReadable(
             "this file of DuckDB cannot be read",
             path="--from",
             found=str(error).split("\n", 1)[0][:200],

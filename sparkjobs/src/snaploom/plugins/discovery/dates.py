@@ -236,8 +236,8 @@ class FoundDate:
 def dates_in(text: str, without: Container[Orders] = ()) -> list[FoundDate]:
     """The texts that may be dates, one after the other, but for some ways to read them."""
     found: list[FoundDate] = []
-    for place, (form, _) in enumerate(_SHAPES) if re.search("[0-9]", text) else ():
-        for match in form.finditer(text):
+    for place, (shape, _) in enumerate(_SHAPES) if re.search("[0-9]", text) else ():
+        for match in shape.finditer(text):
             (start, end), orders = match.span(), _orders(place, *_marks(match))
             is_free = not any(start < other.end and other.start < end for other in found)
             if is_free and orders not in without:
@@ -248,8 +248,8 @@ def dates_in(text: str, without: Container[Orders] = ()) -> list[FoundDate]:
 def orders_of(text: str) -> Orders:
     """The ways to read a whole text as a date; none for another text."""
     return next(
-        (_orders(place, *_marks(match)) for place, (form, _) in enumerate(_SHAPES)
-         if (match := form.fullmatch(text))), (),
+        (_orders(place, *_marks(match)) for place, (shape, _) in enumerate(_SHAPES)
+         if (match := shape.fullmatch(text))), (),
     )  # fmt: skip
 
 

@@ -26,7 +26,6 @@ from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.subtrees import FoldedSubtree, sampled
 from snaploom.engine.unmatched import (
     TimeAllowance,
-    uncounted_notes,
     unmatched_rows,
     unmatched_warnings,
 )
@@ -283,7 +282,6 @@ class SnapshotWeaver:
                 *inputs.outcome.warnings,
                 *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
                 *of_joins,
-                *(uncounted_notes(unmatched) if is_newest else ()),
                 *check_warnings(checks),
             ),
             columns=WovenColumns(files.json(), read),
