@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -29,6 +30,8 @@ from snaploom.engine import unmatched
 from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.report import DataFinding, RunPhase
 from snaploom.plugins.site.sections import reading_snippets
+from snaploom.run.weaving.datafindings import sample_texts
+from snaploom.types.schemas import Field, Map, Simple, Struct
 
 pytestmark = pytest.mark.spark
 
@@ -115,6 +118,28 @@ def test_page_has_what_the_run_reported_and_columns_from_footers(sold: Sold) -> 
     assert re.search(
         r"<code>data\.customer_id</code>.*?string.*?>1<.*?>25%<.*?>a</td>.*?>c</td>", page
     )
+
+
+def test_samples_none_keeps_keys_and_rows_out_of_everything_that_is_reported(
+    sold: Sold, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path, deepcopy(sold.shop.documents))
+    shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/quiet/")
+    shop.raw("wide")["metadata"]["annotations"] = {"snaploom.io/samples": "none"}
+    shop.write()
+    run = sl.load(shop.model).run("wide", limit=1, progress=False)
+    assert "UNMATCHED customers 1" in kinds(run.data_findings)
+    assert not any(one.unmatched or one.warnings for one in run.published)
+    assert '"c"' not in (tmp_path / "quiet" / "metadata" / "runs.json").read_text()
+
+
+def test_confidential_fields_of_structs_in_maps_are_not_shown() -> None:
+    text_type = Simple("string", "")
+    hidden = Field("pin", text_type, True, '{"confidential": true}')
+    inner = Struct((hidden, Field("x", text_type, True, "")), "")
+    schema = Struct((Field("m", Map(text_type, inner, True, ""), True, ""),), "")
+    (text,) = sample_texts(schema, [{"m": {"k": {"pin": "1234", "x": "a"}}}])
+    assert text == '{"m": {"k": {"x": "a"}}}'
 
 
 @pytest.mark.parametrize("program", ["Spark", "DuckDB", "pandas"])

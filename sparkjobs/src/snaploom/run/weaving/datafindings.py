@@ -27,7 +27,7 @@ from snaploom.plan.plan import RunPlan
 from snaploom.plan.tree import JoinTree
 from snaploom.policy.references import DATA
 from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
-from snaploom.types.schemas import Array, Field, Struct, Type, parse_schema, struct_at
+from snaploom.types.schemas import Array, Field, Map, Struct, Type, parse_schema, struct_at
 
 MOST_COMPARED = 400
 """Published snapshots, the newest ones, whose files are compared: more than a year of days."""
@@ -55,8 +55,7 @@ def snapshot_findings(
             continue
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
-            is_shown = rows is not None and shows_samples(bundle.output)
-            samples, about = (rows.keys, _near_miss(rows)) if rows and is_shown else ((), "")
+            samples, about = (rows.keys, _near_miss(rows)) if rows else ((), "")
             kind = DataFindingKind.UNMATCHED
             yield _finding(
                 kind, source, join.child, join.unmatched, time, of=join.in_, left=left,
@@ -271,4 +270,6 @@ def _public(type_: Type, value: object) -> object:
         return {field.name: _public(field.type, value.get(field.name)) for field in fields}
     if isinstance(type_, Array) and isinstance(value, list):
         return [_public(type_.element, each) for each in value]
+    if isinstance(type_, Map) and isinstance(value, dict):
+        return {str(key): _public(type_.value, each) for key, each in value.items()}
     return value

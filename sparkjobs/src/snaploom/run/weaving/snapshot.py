@@ -47,6 +47,7 @@ from snaploom.plan.tree import JoinNode
 from snaploom.run.runevents import JoinPlanned, ReadColumns, WovenColumns
 from snaploom.run.session.spark import translated
 from snaploom.run.weaving.ahead import RUN_ENDS, SnapshotsAhead, WovenAhead
+from snaploom.run.weaving.datafindings import shows_samples
 from snaploom.run.weaving.filelayout import Shaping
 from snaploom.run.weaving.history import SchemaHistory, compare_structure
 from snaploom.run.weaving.inputs import InputReader, Sharing, SnapshotInputs
@@ -244,8 +245,10 @@ class SnapshotWeaver:
             files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         silent = frozenset(
-            name for name, other in self._others.items() if other.warn_no_match is False
-        )
+            name
+            for name, other in self._others.items()
+            if other.warn_no_match is False or not shows_samples(self._run.output)
+        )  # warnings and near misses show keys
         is_newest = planned.time == self._newest
         unmatched = unmatched_rows(
             weave, counts.joins, silent, self._allowance, is_newest=is_newest
