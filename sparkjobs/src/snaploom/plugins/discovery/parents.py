@@ -73,7 +73,7 @@ class Choice:
         """The question that decides it."""
         options = [f"{one.target}, which {_reasons(one)}" for one in self.options]
         options.append("none of them" if len(options) > 1 else "no")
-        place = options.index(options[-1]) if self.chosen is None else self._place(self.chosen)
+        place = len(self.options) if self.chosen is None else self.options.index(self.chosen)
         why = f" ({self.stopped})" if self.stopped else ""
         return Question(
             f"What does {self.options[0].source} refer to?{why}",
@@ -81,9 +81,6 @@ class Choice:
             place,
             self.effect,
         )
-
-    def _place(self, one: Relationship) -> int:
-        return self.options.index(one)
 
     @property
     def guess(self) -> Guess:

@@ -56,10 +56,9 @@ def snapshot_findings(
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
             samples, about = (rows.keys, _near_miss(rows)) if rows else ((), "")
-            kind = DataFindingKind.UNMATCHED
             yield _finding(
-                kind, source, join.child, join.unmatched, time, of=join.in_, left=left,
-                samples=samples, about=about,
+                DataFindingKind.UNMATCHED, source, join.child, join.unmatched, time, of=join.in_,
+                left=left, samples=samples, about=about,
             )  # fmt: skip
         if join.null_keys > 0:
             kind = DataFindingKind.NULL_KEYS
