@@ -16,7 +16,7 @@ from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.vault import VaultKeyService
 from snaploom.plugins.xskipper.layout import column_keys, parse_column_keys
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.parquetfiles import ServiceKeys, open_keys
 

@@ -16,7 +16,7 @@ from support.servers.keyservices import MemoryKeyService
 
 from snaploom.errors import KeyUnavailable
 from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
-from snaploom.plugins.xskipper.storereader import StoredMetadata, read_part
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, read_part
 from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
 from snaploom.skipping.formats.parquetfiles import ServiceKeys
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.indexeddata import FILES, build_index, counted, last, on_and_off, write_files
 
-from snaploom.skipping.spark.interfaces import explain as explaining
+from snaploom.skipping.spark.interfaces import enable as explaining
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 

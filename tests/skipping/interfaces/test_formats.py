@@ -7,12 +7,12 @@ from support.skipping.indexinterfaces import Lake
 from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.policy.fileformats import AVRO_CLASS
-from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces import enable
 
 
 def by_sql(spark: SparkSession, lake: Lake) -> None:
-    sqlfrontend.sql(spark, f"CREATE SKIPPING INDEX ON avro.`{lake.data}` (id MIN_MAX)")
-    sqlfrontend.sql(spark, f"REFRESH SKIPPING INDEX ON avro.`{lake.data}`")
+    enable.sql(spark, f"CREATE SKIPPING INDEX ON avro.`{lake.data}` (id MIN_MAX)")
+    enable.sql(spark, f"REFRESH SKIPPING INDEX ON avro.`{lake.data}`")
 
 
 def by_builder(spark: SparkSession, lake: Lake) -> None:

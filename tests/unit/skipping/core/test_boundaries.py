@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.definition import arrow_type
 from snaploom.skipping.core.valueorder import boundaries_of
 
 BITS = 6

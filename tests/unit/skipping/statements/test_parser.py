@@ -10,7 +10,6 @@ from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
 from snaploom.skipping.core.hashes import BloomFilter
 from snaploom.skipping.statements.columns import name_text
-from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
@@ -24,7 +23,7 @@ from snaploom.skipping.statements.syntax import (
     Statement,
     TableName,
     VacuumIndex,
-    render,
+    parse,
 )
 
 T = TableName(("t",))
@@ -299,6 +298,50 @@ statements = st.one_of(
     st.builds(AlterIndex, subjects, st.just((("enabled", "false"), ("refresh_mode", "FULL")))),
     st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple), st.booleans()),
 )
+
+
+VERBS = {
+    RefreshIndex: "REFRESH",
+    DescribeIndex: "DESCRIBE",
+    DropIndex: "DROP",
+    VacuumIndex: "VACUUM",
+    AnalyzeIndex: "ANALYZE",
+    RecoverIndex: "RECOVER",
+    AlterIndex: "ALTER",
+}
+
+
+def render(statement: Statement) -> str:
+    """The statement as SQL, every parameter by its name."""
+    if isinstance(statement, ShowIndexes):
+        names = ".".join(map(name_text, statement.namespace))
+        return f"SHOW FLINT INDEXES {'EXTENDED ' * statement.is_extended}IN {names}"
+    match statement.subject:
+        case PathName(form, path):
+            subject = f"{name_text(form)}.`{path.replace('`', '``')}`"
+        case TableName(parts):
+            subject = ".".join(map(name_text, parts))
+    properties = getattr(statement, "properties", ())
+    given_properties = f"WITH ({', '.join(f'{q(k)} = {q(v)}' for k, v in properties)})"
+    if isinstance(statement, CreateIndex):
+        exists = "IF NOT EXISTS " * statement.if_not_exists
+        indexes = ", ".join(map(render_index, statement.indexes))
+        where = f"WHERE {statement.where}\n" * bool(statement.where)
+        head = f"CREATE SKIPPING INDEX {exists}ON {subject} ({indexes})\n"
+        return head + where + given_properties * bool(properties)
+    text = f"{VERBS[type(statement)]} SKIPPING INDEX ON {subject} {getattr(statement, 'mode', '')}"
+    return text + given_properties * bool(properties)
+
+
+def render_index(index: Index) -> str:
+    subject = index.column or index.expression or f"({', '.join(index.columns or ())})"
+    parameters = {**index.parameters, "key_label": index.key_label}
+    found = [f"{name} = {q(value)}" for name, value in parameters.items() if value is not None]
+    return f"{subject} {index.type}({', '.join(found)})"
+
+
+def q(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @given(statements)

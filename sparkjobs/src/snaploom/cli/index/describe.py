@@ -50,8 +50,7 @@ from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.lifecycle.description import Description, IndexDescription, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described
-from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace
+from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace, parse_subject
 
 # Renders reports and descriptions of skipping indexes as text and JSON.
 

@@ -42,8 +42,14 @@ from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
-from snaploom.skipping.statements.parser import parse_indexes, parse_subject
-from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace, Subject
+from snaploom.skipping.statements.syntax import (
+    PathName,
+    Properties,
+    StorePlace,
+    Subject,
+    parse_indexes,
+    parse_subject,
+)
 from snaploom.skipping.stores.catalog import IndexBase, open_base
 
 # Progress of building an index, on standard error.

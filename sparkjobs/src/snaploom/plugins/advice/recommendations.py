@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term, Value
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
 from snaploom.skipping.core.predicates import (
     And,
@@ -25,7 +25,6 @@ from snaploom.skipping.core.predicates import (
     Unknown,
     predicate_text,
 )
-from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.core.valueorder import (
     MOST_BITS,
     MOST_RANK_BITS,
@@ -35,8 +34,7 @@ from snaploom.skipping.core.valueorder import (
     keys_of,
     position,
 )
-from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.indexes.base import evaluate, index_type
 
 # Queries for which advice is given: those of a log, or some that are drawn from the data.
 

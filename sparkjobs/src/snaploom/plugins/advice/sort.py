@@ -60,7 +60,7 @@ from snaploom.skipping.spark.builds.clusteredwrite import (
     sorted_frame,
 )
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.relations.hadoop import cause_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetfiles import own_session
 from snaploom.sources.tables.iceberg import IcebergLibrary, require_iceberg

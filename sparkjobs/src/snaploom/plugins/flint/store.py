@@ -46,16 +46,25 @@ from snaploom.plugins.flint.segments import (
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores.folder import PASSWORD_VARIABLE, USERNAME_VARIABLE, note_commit
-from snaploom.skipping.stores.port import NOTHING, IndexStore, Segment, StoredState
-from snaploom.skipping.stores.segments import (
+from snaploom.skipping.stores.folder import (
+    PASSWORD_VARIABLE,
+    USERNAME_VARIABLE,
     Part,
     SegmentReader,
     assemble,
+    note_commit,
     removed_paths,
     rewritten_from,
 )
-from snaploom.skipping.stores.states import damaged_state, format_state, parse_state
+from snaploom.skipping.stores.port import (
+    NOTHING,
+    IndexStore,
+    Segment,
+    StoredState,
+    damaged_state,
+    format_state,
+    parse_state,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -45,13 +45,18 @@ from snaploom.plugins.xskipper.names import (
     resolve,
     table_identifier,
 )
-from snaploom.plugins.xskipper.storereader import StoredMetadata, part_keys
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory, part_keys
 from snaploom.plugins.xskipper.translation import BLOOM_TYPES, STORE_NAMES
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    SkippingDefinition,
+    Target,
+    Term,
+    Value,
+    arrow_type,
+)
 from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
 from snaploom.skipping.core.hashes import BloomFilter
-from snaploom.skipping.core.terms import Term, Value, arrow_type
 from snaploom.skipping.core.valueorder import key_of
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
@@ -70,8 +75,7 @@ from snaploom.skipping.lifecycle.interchange import (
     ImportResult,
     Written,
 )
-from snaploom.skipping.lifecycle.machine import USUAL, Timing, available, declared
-from snaploom.skipping.lifecycle.operations import silent
+from snaploom.skipping.lifecycle.operations import USUAL, Timing, available, declared, silent
 from snaploom.skipping.stores.port import IndexStore, StoredState
 
 # Conversion of rows from and to the Parquet metadata store.

@@ -30,7 +30,7 @@ from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.xskipper.names import below_base
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.plugins.xskipper.translation import layout_of
 from snaploom.skipping.core import filetable
 from snaploom.skipping.core.definition import SkippingDefinition

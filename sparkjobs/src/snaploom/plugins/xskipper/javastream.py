@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 
-from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.definition import Value
 
 # Java's object serialisation stream, read without Java.
 

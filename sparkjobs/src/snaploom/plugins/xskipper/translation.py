@@ -45,9 +45,8 @@ from snaploom.plugins.xskipper.names import (
     table_identifier,
     virtual_name,
 )
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, arrow_type
 from snaploom.skipping.core.filetable import field_column, values_column
-from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.types.schemas import INTEGER_BITS
 

@@ -26,7 +26,7 @@ from snaploom.skipping.formats.parquetfiles import SETTING, ParquetKeys, open_ke
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.description import Description, is_there
 from snaploom.skipping.statements import syntax
-from snaploom.skipping.statements.parser import parse_subject
+from snaploom.skipping.statements.syntax import parse_subject
 from snaploom.skipping.stores.catalog import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.sources.registry import declared

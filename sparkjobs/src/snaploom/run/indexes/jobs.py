@@ -27,8 +27,7 @@ from snaploom.run.runevents import Event, IndexFollowed, Interruption, Warned
 from snaploom.run.session.spark import build_session, translated
 from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.interfaces.enable import enable
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import enable, explain
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.spark.gate import SqlPlace, checked_statement

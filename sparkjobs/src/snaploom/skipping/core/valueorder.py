@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.core.definition import Value, arrow_type
 
 Int64s = npt.NDArray[np.int64]
 

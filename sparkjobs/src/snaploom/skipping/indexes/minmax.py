@@ -1,4 +1,4 @@
-"""MIN_MAX: the least and the greatest value of each file.
+"""MIN_MAX, the least and the greatest value of each file, and GEO_BOX, the box of its points.
 
 Every proof uses only that all values lie between the bounds, so bounds may be wider than the
 values: that is how long texts are kept. Either bound may be absent: nothing is known on that side.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Value, arrow_type
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import (
     Comparison,
@@ -25,19 +26,20 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
 )
-from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Keys, is_text, key_of, ordered, ranks, sorted_keys
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields, pack, unpack
-from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.columns import (
     as_mask,
+    check_parameters,
+    check_terms,
     compare,
     kept_keys,
     kept_known,
+    only_where,
     past,
     successor,
+    without_values,
 )
-from snaploom.skipping.indexes.footerproofs import only_where, without_values
 
 LONGEST_BOUND = 1024
 """Bytes of the longest text or binary that is kept whole as a bound."""
@@ -325,3 +327,96 @@ def _prefixed(keys: Keys, prefix: bytes) -> Mask:
 
 
 MIN_MAX = MinMax()
+
+
+SIDES = (("south", "north"), ("west", "east"))
+"""Fields of the least and greatest latitude, and of the least and greatest longitude."""
+Side = TypeVar("Side")
+NUMBERS = ("float", "double", "decimal", "int", "bigint")
+
+
+class GeoBoxBuilder:
+    """Collects the box of one file."""
+
+    def __init__(self, data_types: Sequence[str]) -> None:
+        self._builders = [BoundsBuilder(data_type) for data_type in data_types]
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Add a batch of latitudes and longitudes."""
+        for builder, values in zip(self._builders, columns, strict=True):
+            builder.add_values(values)
+
+    def merge(self, other: bytes) -> None:
+        """Add another builder's state."""
+        self.add(unpack(other))
+
+    def partial(self) -> bytes:
+        """Collected state."""
+        return pack([builder.bounds for builder in self._builders])
+
+    def finish(self) -> Mapping[str, object]:
+        """Return the row."""
+        return _row([builder.row() for builder in self._builders])
+
+
+@dataclass(frozen=True)
+class GeoBox:
+    """The index type."""
+
+    name: str = "GEO_BOX"
+
+    def check(self, definition: IndexDefinition) -> None:
+        """Two numbers: latitude and longitude."""
+        check_terms(definition, count=2, types=NUMBERS)
+        check_parameters(definition, ())
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The four sides of the box."""
+        kept_as = [arrow_type(term.data_type) for term in definition.terms]
+        return {
+            side: value_type
+            for sides, value_type in zip(SIDES, kept_as, strict=True)
+            for side in sides
+        }
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
+
+    def builder(self, definition: IndexDefinition) -> GeoBoxBuilder:
+        """A collector for one file."""
+        return GeoBoxBuilder([term.data_type for term in definition.terms])
+
+    def from_footers(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> ProvedFields:
+        """The box, where the footer proves all its sides."""
+        latitudes, longitudes = (
+            footer_bounds(column, term.data_type)
+            for column, term in zip(columns, definition.terms, strict=True)
+        )
+        proved = latitudes.files & longitudes.files
+        sides = [(each.low, each.high) for each in (latitudes, longitudes)]
+        fields = {side: only_where(proved, values) for side, values in _row(sides).items()}
+        return ProvedFields(proved, fields)
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether a coordinate inside the box makes the leaf TRUE."""
+        low, high = SIDES[definition.terms.index(leaf.term)]
+        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
+        return may_hold_between(bounds, leaf)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """Reason why the leaf is not answered."""
+        return "a box proves nothing about this condition"
+
+
+def _row(bounds: Sequence[tuple[Side, Side]]) -> Mapping[str, Side]:
+    return {
+        side: value
+        for sides, values in zip(SIDES, bounds, strict=True)
+        for side, value in zip(sides, values, strict=True)
+    }
+
+
+GEO_BOX = GeoBox()

@@ -15,16 +15,16 @@ from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.lifecycle import declaration
-from snaploom.skipping.lifecycle.machine import (
+from snaploom.skipping.lifecycle.declaration import compare, current_definition
+from snaploom.skipping.lifecycle.operations import (
     USUAL,
     Timing,
     available,
     declared,
     operation,
     require_owner,
+    silent,
 )
-from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshplan import compare, current_definition
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 
 

@@ -13,7 +13,7 @@ from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.policy.addresses import StoreKind, kind_of
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
-from snaploom.skipping.lifecycle.refreshplan import compare
+from snaploom.skipping.lifecycle.declaration import compare
 from snaploom.skipping.stores.catalog import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log

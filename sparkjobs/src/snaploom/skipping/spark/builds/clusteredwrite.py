@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.core.definition import Term, arrow_type
 from snaploom.skipping.core.valueorder import (
     MOST_BITS,
     MOST_RANK_BITS,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
 from snaploom.skipping.core.filetable import (
     IDENTITY_FIELDS,
     Int64s,
@@ -23,9 +23,8 @@ from snaploom.skipping.core.filetable import (
     nulls_column,
     values_column,
 )
-from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.base import FooterColumn, index_type
-from snaploom.skipping.indexes.footerproofs import only_where
+from snaploom.skipping.indexes.columns import only_where
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.footers import DirectReader, FooterReader, Footers, FooterTerm
 from snaploom.skipping.spark.builds.scan import Relation, Scanned, scan

@@ -21,13 +21,11 @@ from snaploom.parquet.batches import (
     ParsedFooters,
 )
 from snaploom.parquet.footers import END, footer_bytes, local_footer_bytes, parse_footer
-from snaploom.skipping.core.columnhashes import is_hashable, xxhash64_of
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
+from snaploom.skipping.core.hashes import is_hashable, xxhash64_of
 from snaploom.skipping.indexes.base import Feed, FileBuilder, FooterColumn, index_type
 from snaploom.skipping.spark.builds.scan import Scanned, as_kept
-from snaploom.skipping.spark.relations.hadoop import FileState, local_path, opened_state
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import FileState, JavaRule, local_path, opened_state
 
 # Rows about local Parquet files, read by Arrow without Spark: several times faster than a scan.
 

@@ -14,11 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from snaploom.errors import SkippingError
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.definition import IndexDefinition, arrow_type
 from snaploom.skipping.indexes.base import Feed, FileBuilder, index_type
-from snaploom.skipping.spark.relations.hadoop import is_spelt_right, url_encoded
-from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.relations.hadoop import cause_of, is_spelt_right, url_encoded
 from snaploom.spark.jvm import chosen_python
 
 # Functions for Spark's Python workers: batches of rows in, partial states of builders out.

@@ -27,6 +27,7 @@ from snaploom.skipping.lifecycle.declaration import (
     IndexableTarget,
     Progress,
     define,
+    plan_refresh,
 )
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
@@ -34,9 +35,7 @@ from snaploom.skipping.lifecycle.interchange import (
     interchange,
     registered_interchange,
 )
-from snaploom.skipping.lifecycle.machine import require_owner
-from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshplan import plan_refresh
+from snaploom.skipping.lifecycle.operations import require_owner, silent
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
 from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState

@@ -33,8 +33,7 @@ from snaploom.skipping.lifecycle.declaration import (
 )
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
-from snaploom.skipping.lifecycle.machine import require_owner
-from snaploom.skipping.lifecycle.operations import RefreshResult, silent
+from snaploom.skipping.lifecycle.operations import RefreshResult, require_owner, silent
 from snaploom.skipping.spark.interfaces import declaredindex
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget

@@ -15,9 +15,9 @@ import numpy as np
 
 from snaploom.models.common import EpochNanos, now
 from snaploom.skipping.core.predicates import And, Constant, Not, Or, Predicate, Unknown, conjuncts
-from snaploom.skipping.evaluation import ClauseReport, Evaluation, evaluate
+from snaploom.skipping.indexes.base import ClauseReport, Evaluation, evaluate
 from snaploom.skipping.spark.optimizer.requests import Known
-from snaploom.skipping.spark.optimizer.translation.subjects import hint_of
+from snaploom.skipping.spark.optimizer.translation.conditions import hint_of
 from snaploom.skipping.stores.port import NEVER, IndexStore
 from snaploom.skipping.stores.usage import Usage, UsageLog, usage_log, with_reasons
 

@@ -19,10 +19,15 @@ from snaploom.files.stores import open_store
 from snaploom.output import layout
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
-from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    Target,
+    Term,
+    arrow_type,
+)
 from snaploom.skipping.core.predicates import Predicate, normal_form
-from snaploom.skipping.core.terms import Term, arrow_type
-from snaploom.skipping.indexes.checks import SUPPORTED
+from snaploom.skipping.indexes.columns import SUPPORTED
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, PartitionRows, build_rows
 from snaploom.skipping.spark.builds.footers import FooterTerm
@@ -31,11 +36,11 @@ from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import (
     IndexedConditions,
     condition_term,
+    term_of,
 )
-from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.expressions import Columns, parse
 from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, partition_columns
-from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
+from snaploom.skipping.spark.relations.hadoop import JavaRule, cause_of
 from snaploom.skipping.spark.targets.targetfiles import (
     ListedFiles,
     Reading,
