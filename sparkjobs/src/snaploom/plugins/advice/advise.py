@@ -41,6 +41,7 @@ from snaploom.skipping.spark.builds.filerows import PARTITION
 from snaploom.skipping.spark.builds.scan import Relation
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.spark.optimizer import requests as rule
 from snaploom.skipping.spark.optimizer.requests import Request
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations import fingerprint
