@@ -106,13 +106,7 @@ class DecodedSize:
 
 
 def footer_columns(footer: bytes) -> tuple[tuple[Column | None, ...], ...]:
-    """The columns of each row group; None for encrypted ones.
-
-    Raises:
-        PathsTooLong: its schema would take too much.
-        PagesInvalid: a column is nowhere, or may be encrypted or not.
-        StructInvalid: it is no footer.
-    """
+    """The columns of each row group; None for encrypted ones."""
     groups = _list_of_pages(CompactStruct(footer, 0, len(footer)).footer().get(4, []))
     return tuple(tuple(map(_column, _list_of_pages(_fields(group).get(1)))) for group in groups)
 
@@ -153,11 +147,7 @@ def _list_of_pages(value: object) -> list[object]:
 
 
 def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
-    """Decoded size of a column of one row group; `is_nested` if a row may have several values.
-
-    Raises:
-        PagesInvalid: there are no such pages in the file.
-    """
+    """Decoded size of a column of one row group; `is_nested` if a row may have several values."""
     values = unpacked = longest = 0
     encodings: set[int] = set()
     dictionary: Page | None = None
@@ -447,12 +437,7 @@ class FooterInvalid(ValueError):
 
 
 def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
-    """End of a file from its footer or before; reads `first` bytes, and a second time if needed.
-
-    Raises:
-        FooterInvalid: there is no footer.
-        OSError: the file cannot be read.
-    """
+    """End of a file from its footer or before; reads `first` bytes, and a second time if needed."""
     if size < END + len(_MAGIC):
         raise FooterInvalid(f"{size} bytes are no Parquet file")
     end = read_last(min(size, max(first, END)))
@@ -485,11 +470,7 @@ def framed_footer(footer: bytes) -> bytes:
 
 
 def parse_footer(content: bytes) -> pq.FileMetaData:
-    """Parse a footer, from the end of a file, that Arrow can be asked about.
-
-    Raises:
-        FooterInvalid: it is damaged or beyond the bounds, or a column is encrypted.
-    """
+    """Parse a footer, from the end of a file, that Arrow can be asked about."""
     metadata, empty = parse_row_groups(content)
     if empty:
         raise FooterInvalid("a row group without the columns of the file")

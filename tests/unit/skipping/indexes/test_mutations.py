@@ -73,13 +73,11 @@ def test_cut_prefixes_that_are_taken_for_whole_texts_lose_rows(monkeypatch):
 
 
 def test_box_with_its_sides_swapped_loses_rows(monkeypatch):
-    index_type = minmax.GeoBox.may_match
+    right = minmax.GeoBox.may_match
     swapped = (("west", "east"), ("south", "north"))
 
     def wrong(self, definition, files, leaf):
-        with monkeypatch.context() as patch:
-            patch.setattr(minmax, "SIDES", swapped)
-            return index_type(self, definition, files, leaf)
+        return right(replace(self, sides=swapped), definition, files, leaf)
 
     monkeypatch.setattr(minmax.GeoBox, "may_match", wrong)
     assert _finds_a_lost_row("GEO_BOX", ("int",))

@@ -73,13 +73,7 @@ class AdviceRequest:
 
 
 def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progress) -> Report:
-    """Estimate the effect of indexes and orders on a target; nothing is written.
-
-    Raises:
-        TargetNotIndexable: it has no files, or no row.
-        IndexNotPossible: none of its columns, or of those that the queries speak of, can be
-            indexed.
-    """
+    """Estimate the effect of indexes and orders on a target; nothing is written."""
     log = request.log or Log()
     listed = target.list_files("")
     chosen = _chosen(listed, request.files, request.seed)
@@ -347,11 +341,6 @@ def advise_files(
         report: takes a label, the number of files done and of all; from any thread.
         on_tick: called several times a second from this thread.
         interruption: from `signal_handlers`.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: there is nothing to advise from.
-        Interrupted: somebody asked to stop.
     """
 
     def work(spark: SparkSession) -> Report:

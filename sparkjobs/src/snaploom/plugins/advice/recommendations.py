@@ -57,7 +57,6 @@ class Query:
 
     @property
     def terms(self) -> frozenset[Term]:
-        """Terms in its understood parts."""
         return frozenset(leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, Leaf))
 
     @property

@@ -50,7 +50,6 @@ class Report:
 
     @property
     def document(self) -> JsonValue:
-        """Return a JSON value for programs."""
         advice = self.advice
         return {
             "target": self.target,
@@ -162,11 +161,7 @@ def _shell(name: str) -> str:
 
 
 def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: str) -> str:
-    """The resource as YAML, which the loader of resources accepts.
-
-    Raises:
-        InvalidDeclarations: it would not be accepted, such as for a name that is too long.
-    """
+    """The resource as YAML, which the loader of resources accepts."""
     document: JsonValue = {
         "apiVersion": API_VERSION,
         "kind": "SkippingIndex",

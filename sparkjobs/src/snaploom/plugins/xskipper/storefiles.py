@@ -101,13 +101,7 @@ def part_keys(store: ObjectStore, folder: str = "") -> list[str]:
 def read_directory(
     store: ObjectStore, keys: ParquetKeys | None, folder: str = ""
 ) -> StoredMetadata:
-    """Read a whole store.
-
-    Raises:
-        IndexNotFound: there are no part files.
-        IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is unavailable.
-    """
+    """Read a whole store."""
     parts: list[StoredMetadata] = []
     room = MOST_BYTES
     for key in part_keys(store, folder):
@@ -124,12 +118,7 @@ def read_directory(
 
 
 def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
-    """Read one part file; `name` is for messages.
-
-    Raises:
-        IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is unavailable.
-    """
+    """Read one part file; `name` is for messages."""
     try:
         return _part(data, name, keys)
     except _FAILURES as error:
@@ -301,12 +290,7 @@ def complete(rows: pa.Table, layout: Layout) -> pa.Table:
 def write_part(
     rows: pa.Table, layout: Layout, encryption: EncryptionProperties | None = None
 ) -> bytes:
-    """Write one part file of rows from `complete`; None for no encryption.
-
-    Raises:
-        KeyUnavailable: a key is unavailable.
-        StreamInvalid: a bloom is no filter of version 1.
-    """
+    """Write one part file of rows from `complete`; None for no encryption."""
     sink = io.BytesIO()
     modified = rows[columns.MODIFIED].cast(pa.large_string())
     names = pc.binary_join_element_wise(
@@ -416,22 +400,10 @@ class XskipperDirectory:
         self._folder = folder
 
     def read(self) -> StoredMetadata:
-        """Read the whole store.
-
-        Raises:
-            IndexNotFound: there are no part files.
-            IndexUnreadable: it is damaged, corrupt, or of a newer version.
-            KeyUnavailable: it is encrypted, and a key is unavailable.
-        """
         return read_directory(self._store, self._keys, self._folder)
 
     def write(self, pieces: Iterable[pa.Table], definition: SkippingDefinition) -> Written:
-        """Replace the store by rows in version 4; `check_exportable` accepts the definition.
-
-        Raises:
-            IndexNotPossible: version 4 cannot hold it.
-            KeyUnavailable: a key is unavailable; nothing has changed then.
-        """
+        """Replace the store by rows in version 4; `check_exportable` accepts the definition."""
         layout = layout_of(definition)
         encoded: list[bytes] = []
         rows = left_out = 0
@@ -450,7 +422,6 @@ class XskipperDirectory:
         return Written(len(encoded), rows, left_out, sum(map(len, encoded)))
 
     def remove(self) -> None:
-        """Delete every part file."""
         self._store.delete(part_keys(self._store, self._folder))
 
     def _replace(self, encoded: list[bytes], layout: Layout) -> None:

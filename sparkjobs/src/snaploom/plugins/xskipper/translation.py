@@ -65,11 +65,7 @@ _DEFAULT_CATALOG = "spark_catalog."
 
 
 def layout_of(definition: SkippingDefinition) -> Layout:
-    """Layout of a version 4 store for an index.
-
-    Raises:
-        IndexNotPossible: the store cannot hold it; every reason is named.
-    """
+    """Layout of a version 4 store for an index."""
     kept = [index for index in definition.indexes if not _is_partition(index, definition)]
     refused = [f"{index.label}: {why}" for index in kept for why in _reasons(index)]
     refused += [

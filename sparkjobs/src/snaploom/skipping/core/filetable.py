@@ -81,7 +81,6 @@ class FileTable:
         return self._columns[name]
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
-        """Something computed from columns, once."""
         if key not in self._derived:
             self._derived[key] = make()
         return cast(T, self._derived[key])
@@ -113,11 +112,7 @@ class Listing:
 
     @classmethod
     def parse(cls, lengths: str, modified: str, paths: str) -> Listing:
-        """Parse a listing from three joined strings, which cross from the JVM cheaply.
-
-        Raises:
-            ValueError: they do not speak of the same number of files.
-        """
+        """Parse a listing from three joined strings, which cross from the JVM cheaply."""
         sizes, times = _numbers(lengths), _numbers(modified)
         names = _lines(paths) if len(sizes) else pa.array([], pa.large_string())
         if not len(sizes) == len(times) == len(names):
@@ -270,12 +265,10 @@ class FileFacts:
 
     @property
     def lengths(self) -> pa.Array:
-        """Bytes (int64)."""
         return pa.array(self._lengths, pa.int64())
 
     @property
     def modified(self) -> pa.Array:
-        """Milliseconds since 1970 (int64)."""
         return pa.array(np.array(self._modified, np.int64) // _NANOS_PER_MILLI)
 
     @property

@@ -46,11 +46,7 @@ _HALVES = ("boolean", "tinyint", "smallint", "int", "date", "float")
 
 
 def xxhash64(values: Sequence[Value], data_type: str) -> Int64s:
-    """Spark's signed `xxhash64` of values in Catalyst's form; depends on the type (rule S15).
-
-    Raises:
-        ValueError: a value is none of that type.
-    """
+    """Spark's signed `xxhash64` of values in Catalyst's form; depends on the type (rule S15)."""
     keys = [key_of(value, data_type) for value in values]
     if is_hashable(data_type):
         return np.asarray(xxhash64_of(pa.array(values, arrow_type(data_type)), data_type))
@@ -280,7 +276,6 @@ class BloomFilter:
         return cls(functions, np.zeros((wanted + 63) // 64 * 64, dtype=np.bool_))
 
     def put(self, items: ItemHashes) -> None:
-        """Add items."""
         for function in range(1, self.functions + 1):
             self.bits[items.positions(function, len(self.bits))] = True
 
@@ -298,7 +293,6 @@ class BloomFilter:
         return found
 
     def serialised(self) -> bytes:
-        """The filter in Spark's form."""
         words = np.packbits(self.bits, bitorder="little").view("<u8")
         header = np.array([VERSION, self.functions, len(words)], dtype=">i4")
         return header.tobytes() + words.astype(">u8").tobytes()

@@ -87,12 +87,7 @@ Opening = Callable[[str], KeyService]
 
 
 def open_keys(url: str) -> ParquetKeys | None:
-    """Keys of the service that a setting names; None when it is empty.
-
-    Raises:
-        KeyUnavailable: no such service is registered here.
-        IndexNotPossible: its code cannot be loaded.
-    """
+    """Keys of the service that a setting names; None when it is empty."""
     if not url:
         return None
     scheme, _, rest = url.partition("+")
@@ -126,7 +121,6 @@ class ServiceKeys:
     def encryption(
         self, definition: SkippingDefinition, columns: Mapping[str, Sequence[str]]
     ) -> EncryptionProperties:
-        """Properties for writing one file."""
         configuration = pe.EncryptionConfiguration(
             footer_key=definition.footer_key_label,
             column_keys={label: list(leaves) for label, leaves in columns.items()},
@@ -141,7 +135,6 @@ class ServiceKeys:
         return EncryptionProperties(properties)
 
     def decryption(self) -> DecryptionProperties:
-        """Properties for reading one file."""
         configuration = pe.DecryptionConfiguration(cache_lifetime=CACHE_LIFETIME)
         properties = self._factory.file_decryption_properties(
             pe.KmsConnectionConfig(), configuration
@@ -187,12 +180,7 @@ class BoundedParquet:
     """An open file in memory, decrypted when read; INT96 timestamps as microseconds."""
 
     def __init__(self, data: bytes, keys: ParquetKeys | None, name: str) -> None:
-        """Read the footer; `name` is for messages.
-
-        Raises:
-            KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.
-            IndexUnreadable: it is no Parquet file, damaged, or beyond the bounds.
-        """
+        """Read the footer; `name` is for messages."""
         self._data = data
         self._name = name
         self._has_keys = keys is not None
@@ -236,12 +224,7 @@ class BoundedParquet:
             raise beyond(name, "row groups without a column, or with another one")
 
     def read(self, columns: Sequence[str] | None, *, is_encrypted: bool) -> pa.Table:
-        """Some or all (None) top-level columns of all rows; keys are needed if encrypted.
-
-        Raises:
-            IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is unavailable.
-        """
+        """Some or all (None) top-level columns of all rows; keys are needed if encrypted."""
         wanted = list(self.schema.names if columns is None else columns)
         try:
             with self._lock:
@@ -371,11 +354,7 @@ class SidecarFile:
 def write_sidecars(
     rows: Iterable[pa.Table], definition: SkippingDefinition, keys: ParquetKeys | None
 ) -> Iterator[SidecarFile]:
-    """Encode rows as files of bounded size; no rows give no file.
-
-    Raises:
-        KeyUnavailable: a key is named and unavailable.
-    """
+    """Encode rows as files of bounded size; no rows give no file."""
     writer: _Writer | None = None
     for piece in _pieces(rows):
         if writer is None:
@@ -392,12 +371,7 @@ class SidecarReader:
     """An open file."""
 
     def __init__(self, data: bytes, name: str, keys: ParquetKeys | None) -> None:
-        """Read the footer; `name` is for messages.
-
-        Raises:
-            IndexUnreadable: it is damaged, none of ours, or of a newer format.
-            KeyUnavailable: it is encrypted, and the key is unavailable.
-        """
+        """Read the footer; `name` is for messages."""
         self.name = name
         self._file = BoundedParquet(data, keys, name)
         facts = _facts(self._file.schema, name)
@@ -406,16 +380,9 @@ class SidecarReader:
         self.columns: tuple[str, ...] = tuple(self._file.schema.names)
 
     def type_of(self, column: str) -> pa.DataType:
-        """Return the type of a column."""
         return self._file.schema.field(column).type
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Return some columns of all rows.
-
-        Raises:
-            IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is unavailable.
-        """
         return self._file.read(columns, is_encrypted=self._is_encrypted)
 
 

@@ -172,12 +172,7 @@ def registered_types() -> tuple[str, ...]:
 
 @cache
 def index_type(name: str) -> IndexType:
-    """The type of that name.
-
-    Raises:
-        IndexNotPossible: no such type is registered here, or its code cannot be loaded or is for
-            another version of Snaploom.
-    """
+    """The type of that name."""
     entry = _entries().get(name)
     if entry is None:
         raise IndexNotPossible(

@@ -73,7 +73,6 @@ class BloomFilterBuilder(DistinctBuilder):
         self._puts_values = puts_values
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch of hashes, or of values."""
         self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
 
     def finish(self) -> Mapping[str, object]:
@@ -131,15 +130,12 @@ class BloomFilterIndex:
             )
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The filter in Spark's own serialised form."""
         return {FIELD: pa.large_binary()}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Hashes, or values where filters are to be those of Xskipper."""
         return Feed.VALUES if _puts_values(definition) else Feed.HASHES
 
     def builder(self, definition: IndexDefinition) -> BloomFilterBuilder:
-        """A collector for one file."""
         return BloomFilterBuilder(
             false_positives(definition), _items(definition), _puts_values(definition)
         )
@@ -164,7 +160,6 @@ class BloomFilterIndex:
         return None if items is None else filters.might_contain_any(items)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Index that would serve the leaf instead."""
         match leaf:
             case In(_, values, False):
                 return f"{len(values)} values times its files are more than {MOST_PROBES:,} probes"
@@ -248,7 +243,6 @@ class TokensBuilder(BloomFilterBuilder):
         self._size = size
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch of texts."""
         super().add([pa.array(n_grams(columns[0].drop_null(), self._size))])
 
 
@@ -266,15 +260,12 @@ class Tokens:
         false_positives(definition)
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The filter in Spark's own serialised form."""
         return {FIELD: pa.large_binary()}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> TokensBuilder:
-        """A collector for one file."""
         return TokensBuilder(_size(definition), false_positives(definition))
 
     def from_footers(
@@ -299,7 +290,6 @@ class Tokens:
         return keep
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Reason why the leaf is not answered."""
         pieces = _pieces(leaf)
         if len(pieces) > MOST_PIECES:
             return f"it probes {MOST_PIECES} texts at most: VALUE_SET serves long lists"

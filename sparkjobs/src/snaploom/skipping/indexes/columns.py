@@ -34,11 +34,7 @@ SUPPORTED = (
 def check_terms(
     definition: IndexDefinition, count: int = 1, types: Collection[str] | None = None
 ) -> None:
-    """Refuse another number of terms, or terms of other types; `types` None for all keepable ones.
-
-    Raises:
-        IndexNotPossible: with what would be possible.
-    """
+    """Refuse another number of terms, or terms of other types; None for all keepable ones."""
     if len(definition.terms) != count:
         raise IndexNotPossible(
             f"{definition.type} is kept about {count} column{'s' * (count > 1)}",
@@ -145,15 +141,12 @@ class DistinctBuilder:
         self._distinct = DistinctValues(value_type, limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
         self._distinct.add(columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """Collected state."""
         return self._distinct.partial()
 
 
@@ -252,11 +245,7 @@ def compare(keys: Keys, operator: predicates.Operator, key: int | bytes) -> Mask
 
 
 def holds(leaf: predicates.Leaf, keys: Keys, data_type: str) -> Mask | None:
-    """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values.
-
-    Raises:
-        ValueError: a literal is none of that type.
-    """
+    """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values."""
     match leaf:
         case predicates.Comparison(_, operator, value):
             return compare(keys, operator, key_of(value, data_type))

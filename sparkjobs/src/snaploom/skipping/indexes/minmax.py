@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,94 +44,100 @@ LONGEST_BOUND = 1024
 """Bytes of the longest text or binary that is kept whole as a bound."""
 
 
+Sides = tuple[tuple[str, str], ...]
+"""For each term, the fields of its least and of its greatest value."""
+
+
 class BoundsBuilder:
-    """The least and the greatest value of one file, in Spark's order."""
+    """The least and the greatest value of each term in one file, in Spark's order."""
 
-    def __init__(self, data_type: str) -> None:
-        self._data_type = data_type
-        self._bounds = pa.array([], arrow_type(data_type))
-
-    def add_values(self, values: pa.Array) -> None:
-        """Add values, NULLs included."""
-        self._bounds = bounds_of(pa.concat_arrays([self._bounds, bounds_of(values)]))
-
-    @property
-    def bounds(self) -> pa.Array:
-        """No value, or two: the least and the greatest."""
-        return self._bounds
-
-    def row(self) -> tuple[Value | None, Value | None]:
-        """The bounds as they are kept."""
-        if not len(self._bounds):
-            return None, None
-        return kept_bound_values(self._bounds.to_pylist(), self._data_type)
-
-
-class MinMaxBuilder:
-    """Collects the bounds of one file."""
-
-    def __init__(self, data_type: str) -> None:
-        self._builder = BoundsBuilder(data_type)
+    def __init__(self, definition: IndexDefinition, sides: Sides) -> None:
+        self._sides = sides
+        self._types = [term.data_type for term in definition.terms]
+        self._bounds = [pa.array([], arrow_type(data_type)) for data_type in self._types]
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
-        self._builder.add_values(columns[0])
+        self._bounds = [
+            bounds_of(pa.concat_arrays([before, bounds_of(values)]))
+            for before, values in zip(self._bounds, columns, strict=True)
+        ]
 
     def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._builder.add_values(unpack(other)[0])
+        self.add(unpack(other))
 
     def partial(self) -> bytes:
-        """Collected state."""
-        return pack([self._builder.bounds])
+        return pack(self._bounds)
 
     def finish(self) -> Mapping[str, object]:
-        """Return the row."""
-        minimum, maximum = self._builder.row()
-        return {"min": minimum, "max": maximum}
+        row: dict[str, object] = {}
+        for sides, bounds, data_type in zip(self._sides, self._bounds, self._types, strict=True):
+            kept = kept_bound_values(bounds.to_pylist(), data_type) if len(bounds) else (None, None)
+            row.update(zip(sides, kept, strict=True))
+        return row
 
 
 @dataclass(frozen=True)
-class MinMax:
-    """The index type."""
+class Bounded:
+    """Common part of index types that keep bounds."""
 
-    name: str = "MIN_MAX"
-
-    def check(self, definition: IndexDefinition) -> None:
-        """Any one term of a type that has an order."""
-        check_terms(definition)
-        check_parameters(definition, ())
+    name: str
+    sides: Sides
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """Both bounds, in the term's type."""
-        kept_as = arrow_type(definition.term.data_type)
-        return {"min": kept_as, "max": kept_as}
+        terms = zip(self.sides, definition.terms, strict=True)
+        return {side: arrow_type(term.data_type) for sides, term in terms for side in sides}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
-    def builder(self, definition: IndexDefinition) -> MinMaxBuilder:
-        """A collector for one file."""
-        return MinMaxBuilder(definition.term.data_type)
+    def builder(self, definition: IndexDefinition) -> BoundsBuilder:
+        return BoundsBuilder(definition, self.sides)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The footer's bounds, where it proves both or there is no value."""
-        bounds = footer_bounds(columns[0], definition.term.data_type)
-        return ProvedFields(bounds.files, {"min": bounds.low, "max": bounds.high})
+        """The footer's bounds, where it proves those of all terms, or that there is no value."""
+        terms = zip(columns, definition.terms, strict=True)
+        found = [footer_bounds(column, term.data_type) for column, term in terms]
+        proved: Mask = np.logical_and.reduce([each.files for each in found])
+        fields: dict[str, pa.Array] = {}
+        for (low, high), each in zip(self.sides, found, strict=True):
+            fields |= {low: only_where(proved, each.low), high: only_where(proved, each.high)}
+        return ProvedFields(proved, fields)
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
-        """Whether some value between the bounds makes the leaf TRUE."""
-        bounds = kept_bounds(files, definition.index_id, "min", "max", definition.term.data_type)
+        """Whether some value between the bounds of its term makes the leaf TRUE."""
+        low, high = self.sides[definition.terms.index(leaf.term)]
+        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
         return may_hold_between(bounds, leaf)
 
+
+class MinMax(Bounded):
+    """The least and the greatest value of one term."""
+
+    def check(self, definition: IndexDefinition) -> None:
+        check_terms(definition)
+        check_parameters(definition, ())
+
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "bounds prove nothing about the middle or the end of a text: TOKENS does"
         return "bounds prove nothing about this condition"
+
+
+class GeoBox(Bounded):
+    """The box of two numbers: latitude and longitude."""
+
+    def check(self, definition: IndexDefinition) -> None:
+        check_terms(definition, count=2, types=("float", "double", "decimal", "int", "bigint"))
+        check_parameters(definition, ())
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        return "a box proves nothing about this condition"
+
+
+MIN_MAX = MinMax("MIN_MAX", (("min", "max"),))
+GEO_BOX = GeoBox("GEO_BOX", (("south", "north"), ("west", "east")))
 
 
 def bounds_of(values: pa.Array) -> pa.Array:
@@ -248,11 +253,7 @@ def kept_bounds(
 
 
 def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
-    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing.
-
-    Raises:
-        ValueError: a literal is none of the bounds' type.
-    """
+    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing."""
     match leaf:
         case Comparison(_, operator, value):
             return _compared(bounds, operator, key_of(value, bounds.data_type))
@@ -324,99 +325,3 @@ def _all_among(bounds: Bounds, values: Sequence[Value]) -> Mask:
 
 def _prefixed(keys: Keys, prefix: bytes) -> Mask:
     return as_mask(pc.starts_with(keys, pattern=prefix))
-
-
-MIN_MAX = MinMax()
-
-
-SIDES = (("south", "north"), ("west", "east"))
-"""Fields of the least and greatest latitude, and of the least and greatest longitude."""
-Side = TypeVar("Side")
-NUMBERS = ("float", "double", "decimal", "int", "bigint")
-
-
-class GeoBoxBuilder:
-    """Collects the box of one file."""
-
-    def __init__(self, data_types: Sequence[str]) -> None:
-        self._builders = [BoundsBuilder(data_type) for data_type in data_types]
-
-    def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch of latitudes and longitudes."""
-        for builder, values in zip(self._builders, columns, strict=True):
-            builder.add_values(values)
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self.add(unpack(other))
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return pack([builder.bounds for builder in self._builders])
-
-    def finish(self) -> Mapping[str, object]:
-        """Return the row."""
-        return _row([builder.row() for builder in self._builders])
-
-
-@dataclass(frozen=True)
-class GeoBox:
-    """The index type."""
-
-    name: str = "GEO_BOX"
-
-    def check(self, definition: IndexDefinition) -> None:
-        """Two numbers: latitude and longitude."""
-        check_terms(definition, count=2, types=NUMBERS)
-        check_parameters(definition, ())
-
-    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The four sides of the box."""
-        kept_as = [arrow_type(term.data_type) for term in definition.terms]
-        return {
-            side: value_type
-            for sides, value_type in zip(SIDES, kept_as, strict=True)
-            for side in sides
-        }
-
-    def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
-        return Feed.VALUES
-
-    def builder(self, definition: IndexDefinition) -> GeoBoxBuilder:
-        """A collector for one file."""
-        return GeoBoxBuilder([term.data_type for term in definition.terms])
-
-    def from_footers(
-        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> ProvedFields:
-        """The box, where the footer proves all its sides."""
-        latitudes, longitudes = (
-            footer_bounds(column, term.data_type)
-            for column, term in zip(columns, definition.terms, strict=True)
-        )
-        proved = latitudes.files & longitudes.files
-        sides = [(each.low, each.high) for each in (latitudes, longitudes)]
-        fields = {side: only_where(proved, values) for side, values in _row(sides).items()}
-        return ProvedFields(proved, fields)
-
-    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
-        """Whether a coordinate inside the box makes the leaf TRUE."""
-        low, high = SIDES[definition.terms.index(leaf.term)]
-        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
-        return may_hold_between(bounds, leaf)
-
-    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Reason why the leaf is not answered."""
-        return "a box proves nothing about this condition"
-
-
-def _row(bounds: Sequence[tuple[Side, Side]]) -> Mapping[str, Side]:
-    return {
-        side: value
-        for sides, values in zip(SIDES, bounds, strict=True)
-        for side, value in zip(sides, values, strict=True)
-    }
-
-
-GEO_BOX = GeoBox()

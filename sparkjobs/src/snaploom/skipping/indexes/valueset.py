@@ -56,7 +56,6 @@ class ValueSetBuilder(DistinctBuilder):
     """Collects the distinct values of one file."""
 
     def finish(self) -> Mapping[str, object]:
-        """Return the row."""
         values = self._distinct.values()
         return {FIELD: None if values is None else values.to_pylist()}
 
@@ -74,21 +73,17 @@ class ValueSet:
         _limit(definition)
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The values, each once, no NULL among them."""
         return {FIELD: pa.list_(arrow_type(definition.term.data_type))}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> ValueSetBuilder:
-        """A collector for one file."""
         return ValueSetBuilder(arrow_type(definition.term.data_type), _limit(definition))
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The set where the footer proves it: no value, or one."""
         is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
         values = normalised(columns[0].minimum.filter(pa.array(is_single)))
         return ProvedFields(
@@ -96,13 +91,11 @@ class ValueSet:
         )
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
-        """Whether some value of the set makes the leaf TRUE."""
         lists = kept_lists(files, definition.index_id, FIELD, definition.term.data_type)
         matching = holds(leaf, lists.keys, definition.term.data_type)
         return None if matching is None else lists.any_of(matching)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Reason why the leaf is not answered."""
         return "a set of values proves nothing about this condition"
 
 
@@ -120,7 +113,6 @@ class PartitionBuilder(DistinctBuilder):
     """Collects the one value of a file; nothing is known of a file that has two."""
 
     def finish(self) -> Mapping[str, object]:
-        """Return the row."""
         values = self._distinct.values()
         return {PARTITION_FIELD: values[0].as_py() if values is not None and len(values) else None}
 
@@ -145,27 +137,22 @@ class Partition:
             )
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The value."""
         return {PARTITION_FIELD: arrow_type(definition.term.data_type)}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> PartitionBuilder:
-        """A collector for one file."""
         return PartitionBuilder(arrow_type(definition.term.data_type), limit=1)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The value, where the least equals the greatest."""
         is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
         values = only_where(is_single, normalised(columns[0].minimum))
         return ProvedFields(is_empty | is_single, {PARTITION_FIELD: values})
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
-        """Whether the value makes the leaf TRUE: exact."""
         data_type = definition.term.data_type
         keys = kept_keys(files, definition.index_id, PARTITION_FIELD, data_type)
         matching = holds(leaf, keys, data_type)
@@ -174,7 +161,6 @@ class Partition:
         return matching | ~kept_known(files, definition.index_id, PARTITION_FIELD)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Reason why the leaf is not answered."""
         return "the value of a partition proves nothing about this condition"
 
 
@@ -194,11 +180,9 @@ class PrefixBuilder(DistinctBuilder):
         self._length = length
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
         self._distinct.add(_beginnings(pc.unique(columns[0].drop_null()), self._length))
 
     def finish(self) -> Mapping[str, object]:
-        """Return the row."""
         prefixes = self._distinct.values()
         return {PREFIX_FIELD: None if prefixes is None else prefixes.to_pylist()}
 
@@ -217,15 +201,12 @@ class Prefix:
         _prefix_limit(definition)
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The prefixes, each once."""
         return {PREFIX_FIELD: pa.list_(pa.large_binary())}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> PrefixBuilder:
-        """A collector for one file."""
         return PrefixBuilder(_length(definition), _prefix_limit(definition))
 
     def from_footers(
@@ -255,7 +236,6 @@ class Prefix:
         return lists.any_of(np.where(is_whole, whole, of_full_length))
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "prefixes prove nothing about the middle or the end of a text: TOKENS does"
         return "prefixes prove nothing about this condition"

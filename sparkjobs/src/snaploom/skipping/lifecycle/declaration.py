@@ -204,12 +204,7 @@ def _message(error: SkippingError) -> str:
 
 
 def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
-    """Refuse a declaration with all of its faults at once, through any interface.
-
-    Raises:
-        DeclarationNotPossible: with all that is wrong, if it is more than one thing, or owned.
-        IndexNotPossible: the one thing that is wrong.
-    """
+    """Refuse a declaration with all of its faults at once, through any interface."""
     found = problems(declaration, target)
     if len(found) == 1 and not declaration.owner:
         raise found[0][1]
@@ -251,11 +246,7 @@ def nothing_kept(hint: str) -> IndexNotPossible:
 def define(
     declaration: Declaration, target: IndexableTarget, next_index: int
 ) -> SkippingDefinition:
-    """Resolve a declaration against its target; index ids are numbered from `next_index`.
-
-    Raises:
-        IndexNotPossible: a column, type or parameter that cannot be; with what could.
-    """
+    """Resolve a declaration against its target; index ids are numbered from `next_index`."""
     if declaration.where:
         target.list_files(declaration.where)  # refuses what chooses rows rather than files
     indexes = define_indexes(declaration.indexes, target, next_index, (), form=declaration.form)
@@ -291,11 +282,7 @@ def define_indexes(
     *,
     form: str = "NATIVE",
 ) -> tuple[IndexDefinition, ...]:
-    """Resolve indexes that are added to those present, in a store of a form.
-
-    Raises:
-        IndexNotPossible: one of them cannot be, or is there already.
-    """
+    """Resolve indexes that are added to those present, in a store of a form."""
     found: list[IndexDefinition] = []
     for number, index in enumerate(declared, next_index):
         definition = IndexDefinition(
@@ -369,12 +356,10 @@ class FileChanges:
 
     @property
     def to_build(self) -> pa.Table:
-        """Files that need rows."""
         return pa.concat_tables([self.new, self.changed])
 
     @property
     def is_empty(self) -> bool:
-        """Whether rows and files agree."""
         return not (self.new.num_rows or self.changed.num_rows or len(self.removed))
 
     def __str__(self) -> str:
@@ -442,7 +427,6 @@ class RefreshPlan:
 
     @property
     def is_needed(self) -> bool:
-        """Whether rows have to be written."""
         return self.mode is RefreshMode.FULL or not self.changes.is_empty
 
     def __str__(self) -> str:
@@ -458,14 +442,7 @@ def plan_refresh(
     mode: RefreshMode,
     listing: pa.Table,
 ) -> RefreshPlan:
-    """Plan a refresh.
-
-    Raises:
-        IndexNotPossible: INCREMENTAL is asked for and the index cannot be continued, or the target
-            lost a column.
-        IndexUnreadable: INCREMENTAL is asked for and the rows are damaged.
-        KeyUnavailable: the rows are encrypted, and the key is unavailable.
-    """
+    """Plan a refresh."""
     current, reasons, next_index = current_definition(definition, target, state.next_index)
     if mode is RefreshMode.INCREMENTAL and reasons:
         raise IndexNotPossible(

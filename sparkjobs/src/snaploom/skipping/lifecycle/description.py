@@ -76,7 +76,6 @@ class Description:
 
     @property
     def definition(self) -> SkippingDefinition | None:
-        """Current definition."""
         return self.state.definition
 
     def age_seconds(self, at: EpochNanos) -> float | None:

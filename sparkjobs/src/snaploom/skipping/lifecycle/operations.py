@@ -83,7 +83,6 @@ class Operation:
 
     @property
     def definition(self) -> SkippingDefinition:
-        """Definition when the operation began."""
         return declared(self.started, self._store)
 
     def finish(self, build: Callable[[StoredState], StoredState]) -> StoredState:

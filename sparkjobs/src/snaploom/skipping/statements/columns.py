@@ -82,7 +82,6 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Offset behind its last character."""
         return self.start + len(self.text)
 
     @property
@@ -187,14 +186,12 @@ class Cursor:
         return self._tokens[self._next]
 
     def advance(self) -> Token:
-        """Step over the next token."""
         token = self.token
         if token.kind is not TokenKind.END:
             self._next += 1
         return token
 
     def peek(self, ahead: int = 1) -> Token:
-        """A token further on, without stepping."""
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def refuse(self, expected: str, token: Token | None = None) -> NoReturn:
@@ -233,7 +230,6 @@ class Cursor:
         return self.advance()
 
     def name(self, what: str) -> Token:
-        """Step over a name."""
         if self.token.kind not in _NAMES:
             self.refuse(what)
         return self.advance()
@@ -246,7 +242,6 @@ class Cursor:
         return sign + self.advance().value
 
     def end(self, others: str = "") -> None:
-        """Nothing but a semicolon may follow."""
         self.takes_sign(";")
         if self.token.kind is not TokenKind.END:
             self.refuse(f"{others}the end of the statement")

@@ -27,7 +27,6 @@ class TableName:
 
     @property
     def label(self) -> str:
-        """Notation for people."""
         return ".".join(self.parts)
 
 
@@ -43,7 +42,6 @@ class PathName:
 
     @property
     def label(self) -> str:
-        """Notation for people."""
         return self.path
 
 
@@ -155,11 +153,7 @@ class StorePlace:
 
 
 def declaration_of_statement(statement: CreateIndex) -> Declaration:
-    """Declaration of a statement.
-
-    Raises:
-        IndexNotPossible: two properties contradict each other.
-    """
+    """Declaration of a statement."""
     properties = dict(statement.properties)
     return Declaration(
         indexes=statement.indexes,
@@ -180,11 +174,7 @@ def place_of_statement(statement: CreateIndex) -> StorePlace:
 
 
 def alteration_of_statement(statement: AlterIndex) -> Alteration:
-    """Alteration of a statement.
-
-    Raises:
-        IndexNotPossible: two properties contradict each other.
-    """
+    """Alteration of a statement."""
     properties = dict(statement.properties)
     return Alteration(
         enabled=properties["enabled"] == "true" if "enabled" in properties else None,
@@ -236,11 +226,7 @@ def declaration_of_resource(resource: SkippingIndex) -> Declaration:
 
 
 def place_of_store(resource: SkippingIndex) -> StorePlace:
-    """Place of the index that a resource declares.
-
-    Raises:
-        IndexNotPossible: the credentials of its OpenSearch are not in environment variables.
-    """
+    """Place of the index that a resource declares."""
     store = resource.spec.store
     if store.open_search is not None:
         return StorePlace(location=uri_of_store(store.open_search), form=OPEN_SEARCH)
@@ -320,11 +306,7 @@ _NAMESPACE_PARTS = 2
 
 
 def parse(text: str, types: Collection[str] = ()) -> Statement | None:
-    """Parse a SQL statement; None when it is not about skipping indexes.
-
-    Raises:
-        StatementInvalid: it is about skipping indexes, and something is wrong with it.
-    """
+    """Parse a SQL statement; None when it is not about skipping indexes."""
     if not is_ours(text):
         return None
     cursor = Cursor(text)

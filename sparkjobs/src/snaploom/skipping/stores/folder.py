@@ -56,12 +56,7 @@ _ALWAYS_THERE = ("path", "length", "modified")
 def checked(
     reader: SidecarReader, segment: Segment, definition: SkippingDefinition
 ) -> SidecarReader:
-    """Return the segment if it is valid.
-
-    Raises:
-        IndexUnreadable: it has other columns, types or rows than it must have.
-        KeyUnavailable: it is encrypted, and the key is unavailable.
-    """
+    """Return the segment if it is valid."""
     if reader.rows != segment.rows:
         raise _damaged(reader, f"{reader.rows} rows", f"{segment.rows} rows")
     if len(set(reader.columns)) != len(reader.columns):
@@ -250,11 +245,7 @@ class _Columns:
         self._definition = definition
 
     def load(self, names: Sequence[str]) -> pa.Table:
-        """Some columns of the rows that count.
-
-        Raises:
-            KeyError: no segment has such a column, and no index would.
-        """
+        """Some columns of the rows that count."""
         return pa.table({name: self._column(name) for name in names})
 
     def _column(self, name: str) -> pa.ChunkedArray:
@@ -329,31 +320,25 @@ class FolderIndexStore:
 
     @property
     def uri(self) -> str:
-        """URI of the folder."""
         return f"{self._store.uri}{self._folder}"
 
     @property
     def usage(self) -> UsageLog:
-        """Usage of the index by queries."""
         return UsageLog(self._store, self._folder)
 
     def read(self) -> StoredState:
-        """The newest committed state."""
         return self._log.read()
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Append a state by put-if-absent."""
         try:
             return self._log.commit(build)
         finally:
             note_commit(self.uri)
 
     def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
-        """Write rows as segments of bounded size."""
         return [self._write(file) for file in write_sidecars(rows, definition, self._keys)]
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write paths that are gone."""
         table = pa.table({"path": pa.array(paths, pa.large_string())})
         (file,) = write_sidecars([table], definition, self._keys)
         return replace(self._write(file), removed=True)
@@ -393,7 +378,6 @@ class FolderIndexStore:
         self._log.prune(self._log.read().version)
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
-        """Rewrite the newest segments as far back as they are small."""
         start = rewritten_from(state.segments)
         if state.definition is None or start == len(state.segments):
             return state.segments

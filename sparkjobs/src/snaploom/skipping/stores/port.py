@@ -217,11 +217,7 @@ def target_key(target_uri: str) -> str:
 
 
 def parse_state(document: bytes, name: str, key: str = "") -> StoredState:
-    """Parse an untrusted state; `key` must match the target's URI.
-
-    Raises:
-        IndexUnreadable: it is damaged, or was written by a newer Snaploom.
-    """
+    """Parse an untrusted state; `key` must match the target's URI."""
     _check_format(document, name)
     try:
         state = StateDocument.model_validate_json(
@@ -331,11 +327,7 @@ class StateLog:
         self._known = NOTHING
 
     def read(self) -> StoredState:
-        """The newest state; `NOTHING` where there is none.
-
-        Raises:
-            IndexUnreadable: it is damaged, lost, or of a newer format.
-        """
+        """The newest state; `NOTHING` where there is none."""
         hint = 0
         state = self._known
         if state.version == 0:
@@ -349,13 +341,7 @@ class StateLog:
         return state
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Append a state, as `IndexStore.commit` specifies.
-
-        Raises:
-            IndexBusy: too many lost races.
-            IndexCommitUnknown: the store does not answer any more.
-            FolderNotWritable: the store refuses the state.
-        """
+        """Append a state, as `IndexStore.commit` specifies."""
         return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[StoredState], StoredState | None]) -> StoredState | None:

@@ -131,11 +131,7 @@ def balanced(bytes_: int, target_file_size: int) -> int:
 def clustering_under(
     session: SparkSession, schema: spark_types.StructType, request: SortRequest
 ) -> Clustering:
-    """The columns of a request, resolved among those of a schema.
-
-    Raises:
-        IndexNotPossible: one of them is not there, comes twice, or has a type without an order.
-    """
+    """The columns of a request, resolved among those of a schema."""
     columns = columns_of(json.loads(schema.json()), {})
     terms = tuple(column_named(columns, session, name) for name in request.columns)
     return clustering_by(terms, request)

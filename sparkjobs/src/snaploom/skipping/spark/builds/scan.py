@@ -195,7 +195,6 @@ class Relation:
 
     @property
     def frame(self) -> DataFrame:
-        """Every file, every column."""
         return self.read()
 
     @property
@@ -222,11 +221,7 @@ def scan(
     *,
     is_everything: bool,
 ) -> ScanResult:
-    """Read files once and build all indexes; `is_everything` if the relation has no other files.
-
-    Raises:
-        SkippingError: reading fails whatever files are left out.
-    """
+    """Read files once and build all indexes; `is_everything` if the relation has no other files."""
     hashes = _path_hashes(relation.spark, paths)
     ambiguous = {path for owners in hashes.values() if len(owners) > 1 for path in owners}
     attempts = [[path for path in paths if path not in ambiguous]]

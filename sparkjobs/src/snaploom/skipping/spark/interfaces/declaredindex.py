@@ -49,14 +49,7 @@ _CATALOG = "spark_catalog."
 def find_metadata(
     spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
 ) -> FoundMetadata:
-    """Find the metadata store of a target in a folder or, if that is empty, by properties.
-
-    Raises:
-        IndexNotPossible: no package here knows such stores.
-        IndexNotFound: there is none.
-        IndexUnreadable: it is damaged, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is unavailable.
-    """
+    """Find the metadata store of a target in a folder or, if that is empty, by properties."""
     known = interchange()
     is_named = directory or not target.table
     properties = (
@@ -180,12 +173,7 @@ class Application:
 def plan_application(
     store: IndexStore, target: IndexableTarget, declaration: Declaration
 ) -> Application:
-    """Plan the steps without doing them.
-
-    Raises:
-        IndexOwned: another resource owns the index.
-        IndexNotPossible: something declared cannot be, or cannot be altered.
-    """
+    """Plan the steps without doing them."""
     state = store.read()
     definition = state.definition
     if definition is None or not state.exists:
@@ -216,11 +204,7 @@ def apply(
     application: Application,
     progress: Progress = silent,
 ) -> StoredState:
-    """Carry out planned steps.
-
-    Raises:
-        SkippingError: it cannot be done; queries use what was there before.
-    """
+    """Carry out planned steps."""
     declaration = application.declaration
     if application.is_new:
         operations.create(store, target, declaration)

@@ -344,9 +344,6 @@ def install(
         settings: names whose values in the running session are sent along, such as
             `spark.sql.session.timeZone`; null is sent for those that have their default.
         concerns: called first, with the header without `mode` and `filters`.
-
-    Raises:
-        SkippingNotAvailable: no JVM in this process, or a Spark that the rule does not fit.
     """
     rule = JavaRule(spark)
     gateway = cast(JavaGateway, spark.sparkContext._gateway)

@@ -94,12 +94,10 @@ class RelationOutcome:
 
     @property
     def dropped_files(self) -> int:
-        """Files that are not needed."""
         return self.files - self.kept_files
 
     @property
     def dropped_bytes(self) -> int:
-        """Their size."""
         return self.bytes - self.kept_bytes
 
 
@@ -203,19 +201,16 @@ class Counting:
         self._recent: deque[RelationOutcome] = deque(maxlen=RECENT)
 
     def add(self, outcome: RelationOutcome) -> None:
-        """Count a decision."""
         with self._lock:
             self._recent.append(outcome)
             self._sums = _added(self._sums, outcome, self._clock())
 
     def fail(self, message: str) -> None:
-        """Count a request that failed."""
         with self._lock:
             sums = self._sums
             self._sums = replace(sums, errors=sums.errors + 1, last_error=message)
 
     def read(self) -> Statistics:
-        """Return the counts so far."""
         with self._lock:
             return replace(self._sums, recent=tuple(self._recent))
 

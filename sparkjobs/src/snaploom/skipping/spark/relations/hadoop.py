@@ -62,11 +62,7 @@ PACKAGE = "snaploom.skipping"
 
 
 def java_class(spark: SparkSession, name: str) -> JavaObject:
-    """One of our classes (`java.lang.Class`) by simple name, compiled once in this JVM.
-
-    Raises:
-        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
-    """
+    """One of our classes (`java.lang.Class`) by simple name, compiled once in this JVM."""
     if not isinstance(spark, SparkSession):
         raise SkippingNotAvailable(
             "skipping needs Spark's JVM in this process",
@@ -101,11 +97,7 @@ class _Facade(Protocol):
 
 
 class JavaRule:
-    """Our Java code in the JVM of a session.
-
-    Raises:
-        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
-    """
+    """Our Java code in the JVM of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
         gateway = cast(JavaGateway, spark.sparkContext._gateway)
@@ -121,9 +113,6 @@ class JavaRule:
         """The request about all files of the one relation in a Java DataFrame.
 
         Its header has a field more: `partitions`, for each file an array of partition values.
-
-        Raises:
-            IllegalArgumentException: the frame reads no or several relations of files.
         """
         return unpacked(self.facade.listing(frame, list(settings)))
 
@@ -132,10 +121,6 @@ class JavaRule:
 
         The frame is `relation.select(...)`; expressions are as the optimizer leaves them, and so
         as they stand in the filters of queries.
-
-        Raises:
-            IllegalArgumentException: the frame reads no or several relations of files, or is no
-                projection.
         """
         return self.facade.serialise(frame)
 

@@ -62,11 +62,7 @@ def column_named(
     name: str,
     advice: Callable[[], str] | None = None,
 ) -> Term:
-    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint.
-
-    Raises:
-        IndexNotPossible: there is no such column, or no index can be kept about its type.
-    """
+    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint."""
     term = columns.find(_names(session, name))
     if term is None:
         raise IndexNotPossible(
@@ -183,17 +179,14 @@ class SparkTarget:
 
     @property
     def target(self) -> Target:
-        """Location of the files."""
         return self._target
 
     @cached_property
     def fingerprint(self) -> ReaderFingerprint:
-        """Their reader in the session in which the target was opened."""
         return fingerprint(self._header)
 
     @cached_property
     def partition_columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and Spark type of each partition column, in order."""
         return partition_columns(self._header)
 
     @property
@@ -207,20 +200,11 @@ class SparkTarget:
         return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
 
     def column(self, name: str) -> Term:
-        """The term of a column or nested field, with names as the schema spells them.
-
-        Raises:
-            IndexNotPossible: there is no such column, or no index can be kept about its type.
-        """
+        """The term of a column or nested field, with names as the schema spells them."""
         hint = partial(column_hint, self._session, self._target)
         return column_named(self._columns, self._session, name, hint)
 
     def expression(self, text: str) -> Term:
-        """The term of a deterministic expression over the columns.
-
-        Raises:
-            IndexNotPossible: it cannot be analysed, or is not decided by only the row.
-        """
         (analysed,) = self._analysed(text)
         parsed, data_type = parse(analysed["expression"]), str(analysed["type"])
         if data_type == "boolean":
@@ -250,23 +234,12 @@ class SparkTarget:
         return Relation(self._session, lambda: current.frame, columns)
 
     def list_files(self, where: str) -> pa.Table:
-        """The files there are now, as identity columns.
-
-        Raises:
-            IndexNotPossible: `where` speaks of something else than files.
-        """
         self._last = self._list()
         return only_chosen(self._session, where, self.partition_columns, self._last.listed)
 
     def build(
         self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
     ) -> Iterator[pa.Table]:
-        """Rows about some listed files, in bounded pieces.
-
-        Raises:
-            SkippingError: the files cannot be read at all.
-            IndexNotPossible: an expression does not mean any more what it was declared to mean.
-        """
         current = self._current
         plan = BuildPlan(
             relation=self.relation(term for index in indexes for term in index.terms),
@@ -284,7 +257,6 @@ class SparkTarget:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Files that builds have left out, by path, with the reason."""
         return self.counters.failures
 
     @property

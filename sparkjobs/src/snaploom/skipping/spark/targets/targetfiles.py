@@ -253,7 +253,6 @@ class Reading:
     """Schema JSON of data columns, then partition columns."""
 
     def fresh(self, session: SparkSession) -> DataFrame:
-        """A frame over the current files."""
         if self.target.table:
             _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
@@ -308,7 +307,6 @@ class FolderListing:
     listed: ListedFiles
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
-        """Whether unchanged files are read as when they were indexed."""
         return (
             definition.target == self.target
             and definition.partition_columns == partition_columns(self.header)
@@ -316,11 +314,6 @@ class FolderListing:
         )
 
     def list_files(self, where: str) -> pa.Table:
-        """The files that a condition chooses, as identity columns.
-
-        Raises:
-            IndexNotPossible: it speaks of something else than files.
-        """
         session = own_session(self.spark)
         return only_chosen(session, where, partition_columns(self.header), self.listed)
 
@@ -509,11 +502,7 @@ def only_chosen(
     partition_columns: Sequence[tuple[str, str]],
     listed: ListedFiles,
 ) -> pa.Table:
-    """Identity columns of the listed files that a condition chooses; all of them without one.
-
-    Raises:
-        IndexNotPossible: it speaks of something else than files.
-    """
+    """Identity columns of the listed files that a condition chooses; all of them without one."""
     if not where:
         return listed.files
     chosen = choose_files(session, where, partition_columns, listed.partitions)
@@ -527,12 +516,7 @@ def choose_files(
     partition_columns: Sequence[tuple[str, str]],
     partitions: Mapping[str, tuple[Literal, ...]],
 ) -> frozenset[str]:
-    """Paths of the files for which a condition over partition columns and paths is TRUE.
-
-    Raises:
-        IndexNotPossible: the condition is wrong, speaks of something else, or is not decided by
-            only these.
-    """
+    """Paths of the files for which a condition over partition columns and paths is TRUE."""
     paths = list(partitions)
     columns = {
         f"p{place}": _column(place, kind, partitions)

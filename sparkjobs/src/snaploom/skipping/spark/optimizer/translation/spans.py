@@ -37,7 +37,6 @@ class Period:
     """Not negative; with `distance` or more, every number belongs to it."""
 
     def shifted(self, by: Fraction | int) -> Period:
-        """Every number plus another one."""
         return Period(self.distance, self.start + by, self.length)
 
     def scaled(self, factor: Fraction) -> Period:
@@ -65,7 +64,6 @@ class Span:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no number is in it."""
         return self.low is not None and self.high is not None and self.low > self.high
 
 
@@ -82,7 +80,6 @@ class Spans:
         return replace(self, spans=tuple(span for span in found if not span.is_empty))
 
     def joined(self, others: Iterable[Span]) -> Spans:
-        """With further spans."""
         return replace(self, spans=(*self.spans, *(span for span in others if not span.is_empty)))
 
 
