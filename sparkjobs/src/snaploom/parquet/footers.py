@@ -85,7 +85,6 @@ class Page:
     """0 and 3: data; 2: dictionary; 1: index."""
     start: int
     packed: int
-    """Bytes of the content."""
     unpacked: int
     """Bytes of the content, unpacked."""
     values: int

@@ -15,7 +15,7 @@ from snaploom.errors import IndexUnreadable, KeyUnavailable
 from snaploom.skipping.formats import parquetfiles
 from snaploom.skipping.formats.parquetfiles import (
     METADATA_KEY,
-    ServiceKeys,
+    ParquetKeys,
     SidecarReader,
     write_sidecars,
 )
@@ -92,7 +92,7 @@ def test_encrypted_file_is_read_with_its_keys_only(plaintext_footer: bool) -> No
         footer_key_label="k2",
         plaintext_footer=plaintext_footer,
     )
-    keys = ServiceKeys(PlainService("k1", "k2"))
+    keys = ParquetKeys(PlainService("k1", "k2"))
     (file,) = write_sidecars([ROWS], declared, keys)
     read = SidecarReader(file.data, "x", keys).read(ROWS.column_names)
     assert read.replace_schema_metadata(None) == ROWS.sort_by("path")

@@ -51,9 +51,7 @@ class Query:
     """The condition of one query on the rows of the target."""
 
     text: str
-    """For people."""
     predicate: Predicate
-    """In normal form."""
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -145,9 +143,7 @@ class Order:
     """An order in which rows could lie."""
 
     curve: Curve
-    """Along which curve."""
     terms: tuple[Term, ...]
-    """By which columns."""
 
 
 def shares(
@@ -250,7 +246,6 @@ class Observed:
     rows: pa.Table
     """Rows about some of the files, with all candidates, as `build` gives them."""
     files: int
-    """Files that there are."""
     sample: Mapping[Term, pa.Array]
     """Random rows by term, aligned, in the Arrow types in which values are kept."""
 
@@ -260,7 +255,6 @@ class IndexEstimate:
     """One candidate."""
 
     index: IndexDefinition
-    """Recommended indexes."""
     share: float
     """Share of the files that only it skips, on average, of queries with its column."""
     bytes: int
@@ -274,11 +268,9 @@ class ColumnAdvice:
     """Advice about one column or expression."""
 
     term: Term
-    """Recommended indexes."""
     queries: int
     """Queries that speak of it."""
     estimates: tuple[IndexEstimate, ...]
-    """Its candidates."""
     sorted_share: float
     """Share that MIN_MAX would skip if rows were sorted only by this column."""
     why: str
@@ -290,7 +282,6 @@ class OrderEstimate:
     """One order of the rows, with MIN_MAX on every column."""
 
     order: Order
-    """Recommended indexes."""
     share: float
     """Share of the files that is skipped, on average over all queries."""
 

@@ -32,11 +32,8 @@ class Report:
     target: str
     """The table, or where the files are."""
     advice: Advice
-    """Recommendation."""
     files: int
-    """Files that there are."""
     seen_files: int
-    """Files that were read."""
     seen_rows: int
     """Rows with which orders were simulated."""
     queries: int

@@ -103,7 +103,6 @@ class Checksum:
     """Checksum of a set of rows, independent of their order."""
 
     rows: int
-    """Number of rows."""
     total: int
     """Sum of the hashes of the rows."""
     mixed: int
@@ -124,9 +123,7 @@ class Rewritten:
     checksum: Checksum
     """Of the rows that were read, and of those that were written."""
     files_before: int
-    """Files that were read."""
     files: int
-    """Files that were written."""
     bytes_before: int
     """Bytes of the files that were read."""
     bytes: int
@@ -200,7 +197,6 @@ class SnapshotsSorted:
     run_id: str
     replaced: tuple[SortedSnapshot, ...]
     left: tuple[LeftSnapshot, ...] = ()
-    """Those that were not."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -231,11 +227,8 @@ class SortResult:
     """Result of sorting."""
 
     uri: str
-    """Where the files are."""
     rewritten: Rewritten
-    """The files."""
     notes: tuple[str, ...] = ()
-    """Warnings for people."""
 
     @property
     def document(self) -> JsonValue:

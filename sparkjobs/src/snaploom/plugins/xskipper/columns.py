@@ -95,9 +95,7 @@ class Calendar:
     """Reliability of a file's old values."""
 
     dates: bool
-    """Dates of any time."""
     timestamps: bool
-    """Timestamps of any time."""
 
 
 def calendar_of(footer: Mapping[bytes, bytes]) -> Calendar:

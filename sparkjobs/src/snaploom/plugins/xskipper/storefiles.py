@@ -52,7 +52,7 @@ from snaploom.plugins.xskipper.layout import (
 from snaploom.plugins.xskipper.names import OBJECT_NAME, split_object_name, virtual_name
 from snaploom.plugins.xskipper.translation import layout_of, stored_rows
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.core.filetable import IDENTITY_FIELDS
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, whole_column
 from snaploom.skipping.formats.parquetfiles import (
     BoundedParquet,
     EncryptionProperties,
@@ -168,7 +168,7 @@ def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
 
 def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata:
     left_out: list[str] = []
-    names = _column(table, OBJECT_NAME).to_pylist()
+    names = whole_column(table[OBJECT_NAME]).to_pylist()
     split = [None if name is None else split_object_name(name) for name in names]
     unnamed = split.count(None)
     if unnamed:
@@ -178,13 +178,13 @@ def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata
         MODIFIED: pa.array([pair and pair[1] for pair in split], pa.int64()),
     }
     for position, (name, data_type) in enumerate(layout.partitions):
-        stored = _column(table, virtual_name(name))
+        stored = whole_column(table[virtual_name(name)])
         kept = from_store(stored, data_type)
         missing = pa.nulls(len(stored), kept_type(data_type))
         columns[partition_column(position)] = missing if kept is None else kept
     indexes: list[StoredIndex] = []
     for position, index in enumerate(layout.indexes):
-        decoded = decode(_column(table, index.column), index, calendar)
+        decoded = decode(whole_column(table[index.column]), index, calendar)
         indexes.append(replace(index, data_type=decoded.data_type))
         columns |= {row_column(position, part): each for part, each in decoded.parts.items()}
         if decoded.reason:
@@ -192,11 +192,6 @@ def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata
     rows = pa.table(columns)
     described = replace(layout, indexes=tuple(indexes))
     return StoredMetadata(described, rows.filter(pc.is_valid(rows[PATH])), tuple(left_out))
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _merged(parts: list[StoredMetadata]) -> StoredMetadata:
@@ -299,7 +294,7 @@ def write_part(
     fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
     arrays = [names]
     for position, (name, data_type) in enumerate(layout.partitions):
-        values = _written_column(rows, columns.partition_column(position))
+        values = whole_column(rows[columns.partition_column(position)])
         fields.append(pa.field(virtual_name(name), columns.store_type(data_type)))
         arrays.append(columns.to_store(values, data_type))
     for position, index in enumerate(layout.indexes):
@@ -347,14 +342,9 @@ def _complete(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
     return pc.and_(part(columns.KNOWN), pc.or_(whole, held)).combine_chunks()
 
 
-def _written_column(rows: pa.Table, name: str) -> pa.Array:
-    column = rows[name]
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-
-
 def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
     def part(name: str) -> pa.Array:
-        return _written_column(rows, columns.row_column(position, name))
+        return whole_column(rows[columns.row_column(position, name)])
 
     data_type = index.data_type or ""
     if index.name == BLOOM:

@@ -57,6 +57,11 @@ def field_column(index_id: str, field: str) -> str:
     return f"{index_id}.{field}"
 
 
+def whole_column(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
 class FileTable:
     """Rows of one pinned state of an index. Each column is loaded once; derived ones are cached."""
 
@@ -74,10 +79,7 @@ class FileTable:
     def column(self, name: str) -> pa.Array:
         """One column as one array; `KeyError` if there is none."""
         if name not in self._columns:
-            column = self._load([name]).column(name)
-            self._columns[name] = (
-                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            )
+            self._columns[name] = whole_column(self._load([name]).column(name))
         return self._columns[name]
 
     def derived(self, key: str, make: Callable[[], T]) -> T:

@@ -264,7 +264,6 @@ class BloomFilter:
     """A set that may answer yes by mistake, but never no."""
 
     functions: int
-    """Number of hash functions."""
     bits: npt.NDArray[np.bool_]
     """One truth value a bit; a multiple of 64."""
 

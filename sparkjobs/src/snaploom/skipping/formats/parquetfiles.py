@@ -56,24 +56,6 @@ class KeyService(Protocol):
         ...
 
 
-class ParquetKeys(Protocol):
-    """Keys for the files of an index."""
-
-    def encryption(
-        self, definition: SkippingDefinition, columns: Mapping[str, Sequence[str]]
-    ) -> EncryptionProperties:
-        """Properties for writing one file, with leaf columns by key label; others are unencrypted.
-
-        Raises:
-            KeyUnavailable: a key is unavailable.
-        """
-        ...
-
-    def decryption(self) -> DecryptionProperties:
-        """Properties for reading one file; they work for unencrypted files, too."""
-        ...
-
-
 # Opens the key management service that `spark.snaploom.skipping.kms` names.
 
 SETTING = "spark.snaploom.skipping.kms"
@@ -100,7 +82,7 @@ def open_keys(url: str) -> ParquetKeys | None:
             hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}",
         )
     opening = cast(Opening, load_registered(entries[scheme], "the key management service"))
-    return ServiceKeys(opening(rest))
+    return ParquetKeys(opening(rest))
 
 
 # Parquet Modular Encryption by key labels.
@@ -112,8 +94,8 @@ DATA_KEY_BITS = 128
 """Length of the keys of columns: parquet-mr's default."""
 
 
-class ServiceKeys:
-    """The keys of a service, as `ParquetKeys`."""
+class ParquetKeys:
+    """Keys for the files of an index, from a service."""
 
     def __init__(self, service: KeyService) -> None:
         self._factory = pe.CryptoFactory(lambda _: _Client(service))

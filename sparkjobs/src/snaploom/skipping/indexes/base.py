@@ -47,7 +47,6 @@ class FooterColumn:
     """Least value, in the Arrow type in which the term is kept; null where the footer cannot prove
     it, or where there is no non-null value."""
     maximum: pa.Array
-    """Greatest value, likewise."""
 
     def slice(self, start: int, count: int) -> FooterColumn:
         """The same facts about some of the files."""

@@ -172,7 +172,6 @@ class FooterBounds:
     low: pa.Array
     """One entry a file, null where no bound is kept."""
     high: pa.Array
-    """Likewise."""
 
 
 def footer_bounds(column: FooterColumn, data_type: str) -> FooterBounds:

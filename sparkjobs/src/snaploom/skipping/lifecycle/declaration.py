@@ -19,7 +19,7 @@ from snaploom.skipping.core.definition import (
     Target,
     Term,
 )
-from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable, whole_column
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.stores.folder import registered_forms, store_form
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
@@ -179,7 +179,6 @@ class Declaration:
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Other declared options."""
 
 
 class DeclarationNotPossible(IndexNotPossible):
@@ -372,7 +371,7 @@ class FileChanges:
 def compare(listing: pa.Table, known: FileTable) -> FileChanges:
     """Compare files with rows, by path and then by everything else of the identity."""
     listing = listing.combine_chunks()
-    paths, known_paths = _whole(listing.column("path")), known.column("path")
+    paths, known_paths = whole_column(listing.column("path")), known.column("path")
     # Rows are kept in the order of their paths, in which folders are listed: as a rule neither
     # differs, and then no path has to be looked for.
     if paths.equals(known_paths):
@@ -384,7 +383,7 @@ def compare(listing: pa.Table, known: FileTable) -> FileChanges:
         removed = known_paths.filter(pc.invert(pc.is_in(known_paths, value_set=paths)))
     is_same = is_known
     for name in _REST:
-        now, then = _whole(listing.column(name)), known.column(name)
+        now, then = whole_column(listing.column(name)), known.column(name)
         if found is not None:
             then = then.take(found)
         is_equal = pc.fill_null(pc.equal(now, then), False)
@@ -404,10 +403,6 @@ def everything_new(listing: pa.Table) -> FileChanges:
     return FileChanges(listing, nothing, nothing, pa.array([], pa.large_string()))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-
-
 # Plan of a refresh, decided before anything is done.
 
 
@@ -416,7 +411,6 @@ class RefreshPlan:
     """Plan of a refresh."""
 
     mode: RefreshMode
-    """FULL or INCREMENTAL."""
     reasons: tuple[str, ...]
     """Reason why AUTO chose FULL; empty otherwise."""
     definition: SkippingDefinition

@@ -29,9 +29,7 @@ class Coverage:
     indexed: int
     """Files that the rows describe as they are."""
     stale: int
-    """Files that changed since."""
     missing: int
-    """Files without a row."""
     gone: int
     """Rows whose files are no more."""
 
@@ -41,7 +39,6 @@ class IndexDescription:
     """One index of a skipping index."""
 
     definition: IndexDefinition
-    """Type, terms and parameters."""
     known: int
     unknown: int
     """Files that it does not cover: they are kept."""

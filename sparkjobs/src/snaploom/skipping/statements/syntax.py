@@ -74,37 +74,11 @@ class RefreshIndex:
 
 
 @dataclass(frozen=True)
-class DescribeIndex:
-    """`DESC[RIBE] SKIPPING INDEX ON t`."""
+class PlainStatement:
+    """`{DESC[RIBE] | DROP | VACUUM | ANALYZE | RECOVER} SKIPPING INDEX ON t`."""
 
-    subject: Subject
-
-
-@dataclass(frozen=True)
-class DropIndex:
-    """`DROP SKIPPING INDEX ON t`."""
-
-    subject: Subject
-
-
-@dataclass(frozen=True)
-class VacuumIndex:
-    """`VACUUM SKIPPING INDEX ON t`."""
-
-    subject: Subject
-
-
-@dataclass(frozen=True)
-class AnalyzeIndex:
-    """`ANALYZE SKIPPING INDEX ON t`."""
-
-    subject: Subject
-
-
-@dataclass(frozen=True)
-class RecoverIndex:
-    """`RECOVER SKIPPING INDEX ON t`."""
-
+    verb: str
+    """`DESCRIBE` for both of its forms."""
     subject: Subject
 
 
@@ -126,17 +100,7 @@ class ShowIndexes:
     """Whether a column shows what went wrong."""
 
 
-Statement = (
-    CreateIndex
-    | RefreshIndex
-    | DescribeIndex
-    | DropIndex
-    | VacuumIndex
-    | AnalyzeIndex
-    | RecoverIndex
-    | AlterIndex
-    | ShowIndexes
-)
+Statement = CreateIndex | RefreshIndex | PlainStatement | AlterIndex | ShowIndexes
 
 
 # Converts statements and resources to declarations, the only input of the engine.
@@ -149,7 +113,6 @@ class StorePlace:
     location: str = ""
     """Folder (or cluster) below which it is kept; empty for the session's."""
     form: str = NATIVE
-    """NATIVE, XSKIPPER or OPENSEARCH."""
 
 
 def declaration_of_statement(statement: CreateIndex) -> Declaration:
@@ -392,12 +355,10 @@ def _alter(cursor: Cursor, subject: Subject) -> AlterIndex:
     return AlterIndex(subject, properties)
 
 
-def _without_options(
-    statement: Callable[[Subject], Statement],
-) -> Callable[[Cursor, Subject], Statement]:
+def _plain(verb: str) -> Callable[[Cursor, Subject], Statement]:
     def read(cursor: Cursor, subject: Subject) -> Statement:
         cursor.end()
-        return statement(subject)
+        return PlainStatement(verb, subject)
 
     return read
 
@@ -405,12 +366,8 @@ def _without_options(
 _READERS: Mapping[str, Callable[[Cursor, Subject], Statement]] = {
     "REFRESH": _refresh,
     "ALTER": _alter,
-    "DESCRIBE": _without_options(DescribeIndex),
-    "DESC": _without_options(DescribeIndex),
-    "DROP": _without_options(DropIndex),
-    "VACUUM": _without_options(VacuumIndex),
-    "ANALYZE": _without_options(AnalyzeIndex),
-    "RECOVER": _without_options(RecoverIndex),
+    **{verb: _plain(verb) for verb in ("DESCRIBE", "DROP", "VACUUM", "ANALYZE", "RECOVER")},
+    "DESC": _plain("DESCRIBE"),
 }
 
 

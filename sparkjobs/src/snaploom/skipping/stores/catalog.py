@@ -159,7 +159,6 @@ class PinnedIndex:
     """An index in the state that the catalog read."""
 
     store: IndexStore
-    """Location."""
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
@@ -170,7 +169,6 @@ class Problem:
     """An index that cannot be used."""
 
     uri: str
-    """Location."""
     message: str
     """Reason: `unreadable: ...`."""
 

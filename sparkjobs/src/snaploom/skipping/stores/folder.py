@@ -37,7 +37,7 @@ from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
 from snaploom.output.documents import PUT_ATTEMPTS
 from snaploom.plan.bundles import user_and_password
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable, Mask
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable, Mask, whole_column
 from snaploom.skipping.formats.parquetfiles import (
     ParquetKeys,
     SidecarFile,
@@ -203,7 +203,7 @@ def _visible(parts: Sequence[Part]) -> _Visible:
         np.array([number for number, _ in own], dtype=np.int64),
         np.array([part.segment.rows for _, part in own], dtype=np.int64),
     )
-    encoded = _whole(pc.dictionary_encode(paths))
+    encoded = whole_column(pc.dictionary_encode(paths))
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     places = np.arange(len(codes), dtype=np.int64)
     last = np.zeros(len(encoded.dictionary), dtype=np.int64)
@@ -214,17 +214,19 @@ def _visible(parts: Sequence[Part]) -> _Visible:
     return _Visible(
         visible=is_last[~is_removal],
         parts=numbers[is_last & ~is_removal],
-        removed=_whole(paths.filter(pa.array(is_last & is_removal))),
+        removed=whole_column(paths.filter(pa.array(is_last & is_removal))),
     )
 
 
 def _completion(part: Part, number: int, newest: _Visible, rows: pa.Table) -> _Completion:
     """Match by path and identity; only rows that are older than the segment are completed."""
     own = part.reader.read(_IDENTITY)
-    found = pc.index_in(_whole(rows.column("path")), value_set=_whole(own.column("path")))
+    found = pc.index_in(
+        whole_column(rows.column("path")), value_set=whole_column(own.column("path"))
+    )
     matches = pc.and_(found.is_valid(), pa.array(newest.parts < number))
     for name in _IDENTITY[1:]:
-        mine, theirs = _whole(rows.column(name)), _whole(own.column(name)).take(found)
+        mine, theirs = whole_column(rows.column(name)), whole_column(own.column(name)).take(found)
         is_equal = pc.fill_null(pc.equal(mine, theirs), False)
         matches = pc.and_(matches, pc.or_(is_equal, pc.and_(mine.is_null(), theirs.is_null())))
     source = pc.if_else(matches, pc.fill_null(found.cast(pa.int64()), -1), -1)
@@ -285,10 +287,6 @@ def _column(part: Part, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
     if name not in part.reader.columns:
         return pa.chunked_array([pa.nulls(part.segment.rows, data_type)])
     return part.reader.read([name]).column(name).cast(data_type)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 _log = logging.getLogger(__name__)

@@ -97,7 +97,6 @@ class Recorded:
     total: Usage = Usage()
     """All of them added up."""
     sessions: int = 0
-    """Documents that were read."""
     left_out: int = 0
     """Documents that are damaged, or of a newer Snaploom."""
 

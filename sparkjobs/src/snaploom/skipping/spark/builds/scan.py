@@ -72,7 +72,7 @@ class Collecting:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Partial states of every file, as rows of `PARTIALS`."""
-        current: _File | None = None
+        current: Collected | None = None
         emitted = _Emitted()
         for batch in batches:
             files = batch.column(FILE).to_numpy(zero_copy_only=False)
@@ -91,7 +91,7 @@ class Collecting:
                 if current is None or current.file != files[start]:
                     if current is not None:
                         emitted.take(current)
-                    current = _File(int(files[start]), self.feedings)
+                    current = Collected(int(files[start]), self.feedings)
                 current.add({name: each[start:stop] for name, each in arrays.items()})
             if emitted.is_full:
                 yield emitted.batch()
@@ -113,7 +113,9 @@ def as_kept(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-class _File:
+class Collected:
+    """Builders of one file, and what they were fed."""
+
     def __init__(self, file: int, feedings: Sequence[Feeding]) -> None:
         self.file = file
         self.feedings = feedings
@@ -130,13 +132,21 @@ class _File:
         for feeding, builder in zip(self.feedings, self.builders, strict=True):
             builder.add([arrays[name] for name in feeding.columns])
 
+    def finish(self) -> tuple[Scanned, ...]:
+        found = []
+        for feeding, builder in zip(self.feedings, self.builders, strict=True):
+            nulls = tuple(self.nulls.get(name, 0) for name in feeding.columns)
+            values = tuple(self.rows - each for each in nulls)
+            found.append(Scanned(values, nulls, builder.finish()))
+        return tuple(found)
+
 
 class _Emitted:
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
         self._bytes = 0
 
-    def take(self, file: _File) -> None:
+    def take(self, file: Collected) -> None:
         for position, (feeding, builder) in enumerate(
             zip(file.feedings, file.builders, strict=True)
         ):

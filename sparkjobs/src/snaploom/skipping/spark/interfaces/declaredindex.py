@@ -167,7 +167,6 @@ class Application:
     refresh: RefreshMode | None
     """Mode of the necessary refresh; None when its rows and the files agree."""
     steps: tuple[str, ...]
-    """The same, for people."""
 
 
 def plan_application(

@@ -120,15 +120,15 @@ def _carried_out(
             indexes.refresh(statement.subject, mode)
         case syntax.AlterIndex():
             indexes.alter(statement.subject, syntax.alteration_of_statement(statement))
-        case syntax.DropIndex():
+        case syntax.PlainStatement("DROP"):
             indexes.drop(statement.subject)
-        case syntax.VacuumIndex():
+        case syntax.PlainStatement("VACUUM"):
             indexes.vacuum(statement.subject)
-        case syntax.RecoverIndex():
+        case syntax.PlainStatement("RECOVER"):
             indexes.recover(statement.subject)
-        case syntax.DescribeIndex():
+        case syntax.PlainStatement("DESCRIBE"):
             return described(spark, indexes.describe(statement.subject))
-        case syntax.AnalyzeIndex():
+        case syntax.PlainStatement("ANALYZE"):
             analyze = cast(Analyze, plugged(STATEMENTS, "ANALYZE", "ANALYZE SKIPPING INDEX"))
             return _frame(spark, *analyze(indexes.target(statement.subject)))
         case syntax.ShowIndexes():

@@ -163,7 +163,6 @@ class Question:
     request: Request
     listing: Listing
     predicate: Predicate
-    """Condition on each row."""
     is_traced: bool = False
     """Whether reasons are wanted, too."""
 

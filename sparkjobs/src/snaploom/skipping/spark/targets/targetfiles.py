@@ -300,7 +300,6 @@ class FolderListing:
     """Behind the port `FileListing`."""
 
     spark: SparkSession
-    """The user's session."""
     target: Target
     header: Header
     """Format and options of reading; without columns but those of partitions."""

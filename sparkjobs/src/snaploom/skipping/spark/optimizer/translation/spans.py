@@ -31,7 +31,6 @@ class Period:
     """All numbers x for which `(x - start) modulo distance` is at most `length`."""
 
     distance: Fraction
-    """Greater than nought."""
     start: Fraction
     length: Fraction
     """Not negative; with `distance` or more, every number belongs to it."""
