@@ -23,14 +23,7 @@ from support.storage.folders import (
     writes,
 )
 
-from snaploom.errors import (
-    FolderNotWritable,
-    HistoryIncompatible,
-    Interrupted,
-    ObjectAlreadyExists,
-    PublicationError,
-    RunRevoked,
-)
+from snaploom import errors
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.output import layout
@@ -112,12 +105,14 @@ def test_files_in_subfolders_are_refused(folder: Folder) -> None:
         folder.store.put(f"{uri.removeprefix(folder.store.uri)}day=0/x.parquet", b"")
         return WriteResult(1, "{}")
 
-    with pytest.raises(PublicationError, match="subfolder"):
+    with pytest.raises(errors.PublicationError, match="subfolder"):
         publish(folder, a_run(), a_target(), write, agrees)
     assert_clean(folder)
 
 
-@pytest.mark.parametrize("error", [ValueError("bad row"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize(
+    "error", [ValueError("bad row"), KeyboardInterrupt(), errors.Interrupted("")]
+)
 def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> None:
     def write(uri: str) -> WriteResult:
         writes(folder.store)(uri)
@@ -129,7 +124,7 @@ def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> 
     assert folder.log.read().seq == 1
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
 def test_interruption_before_the_commit_leaves_nothing(
     folder: Folder, error: BaseException, point: CrashPoint
@@ -144,7 +139,7 @@ def test_interruption_before_the_commit_leaves_nothing(
     assert isinstance(published(folder), Published)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 def test_interruption_after_the_commit_keeps_what_is_published(
     folder: Folder, error: BaseException
 ) -> None:
@@ -158,7 +153,7 @@ def test_interruption_after_the_commit_keeps_what_is_published(
     assert_clean(folder)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("is_done", [True, False])
 def test_interruption_within_the_commit_asks_the_log_first(
     folder: Folder, error: BaseException, is_done: bool
@@ -231,7 +226,7 @@ def test_put_that_lands_late_cannot_publish_what_was_removed(folder: Folder) -> 
     with pytest.raises(KeyboardInterrupt):
         published(open_folder(Slow(folder.store)))
     assert keys(folder.store) == set()
-    with pytest.raises(ObjectAlreadyExists):
+    with pytest.raises(errors.ObjectAlreadyExists):
         folder.store.put_if_absent(*late[0])
     assert folder.log.read().live == {}
 
@@ -240,7 +235,7 @@ def test_refused_commit_leaves_nothing(store: ObjectStore) -> None:
     faulty = FaultyStore(store)
     folder = a_folder(faulty)
     faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
-    with pytest.raises(FolderNotWritable):
+    with pytest.raises(errors.FolderNotWritable):
         published(folder)
     assert keys(store) == set()
 
@@ -269,7 +264,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
     def refuse_neighbours(state: FolderState, record: SnapshotRecord) -> None:
         seen.append(set(state.live))
         if state.live:
-            raise HistoryIncompatible("a neighbour")
+            raise errors.HistoryIncompatible("a neighbour")
 
     def write(uri: str) -> WriteResult:
         result = writes(folder.store)(uri)
@@ -277,7 +272,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
         return result
 
     seen: list[set[int]] = []
-    with pytest.raises(HistoryIncompatible):
+    with pytest.raises(errors.HistoryIncompatible):
         publish(folder, a_run(), a_target(), write, refuse_neighbours)
     assert seen[-1] == {day(1)}
     assert_clean(folder)
@@ -302,7 +297,7 @@ def test_loser_of_a_race_discards_its_files_and_names_the_winner(
 def test_revoked_run_does_not_begin(folder: Folder) -> None:
     run = a_run()
     revoke(folder, run)
-    with pytest.raises(RunRevoked):
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
 
 
@@ -313,7 +308,7 @@ def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint)
             revoke(open_folder(folder.store), run)
 
     run = a_run(revoked)
-    with pytest.raises(RunRevoked):
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
     assert folder.log.read().live == {}
     assert keys(folder.store) == set()
@@ -326,7 +321,7 @@ def test_run_whose_staging_was_collected_is_revoked(folder: Folder) -> None:
             folder.store.delete(keys(folder.store, layout.STAGING))
 
     run = a_run(collected)
-    with pytest.raises(RunRevoked):
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
 
 
@@ -401,10 +396,10 @@ def test_interruption_of_best_effort_work_is_not_swallowed(
     def interrupt(name: str, key: str) -> None:
         if name == operation:
             faulty.faults = lambda name, key: None
-            raise Interrupted("stopped by Ctrl-C")
+            raise errors.Interrupted("stopped by Ctrl-C")
 
     faulty.faults = interrupt  # type: ignore[assignment]
-    with pytest.raises(Interrupted):
+    with pytest.raises(errors.Interrupted):
         published(folder)
     assert set(folder.log.read().live) == {day(0)}
     assert folder.log.read().live_files <= keys(store)

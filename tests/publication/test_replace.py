@@ -19,13 +19,7 @@ from support.storage.folders import (
     rewrites,
 )
 
-from snaploom.errors import (
-    FolderNotWritable,
-    Interrupted,
-    PublicationError,
-    RunRevoked,
-    SnapshotChanged,
-)
+from snaploom import errors
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.output.entries import Replace, parse_entry
@@ -113,7 +107,7 @@ def test_version_that_is_not_live_any_more_is_not_rewritten(folder: Folder) -> N
     def write(uri: str) -> Rewrite:
         raise AssertionError("not called")
 
-    with pytest.raises(SnapshotChanged, match="changed while"):
+    with pytest.raises(errors.SnapshotChanged, match="changed while"):
         replace_version(folder, a_run(), old, write)
 
 
@@ -129,7 +123,7 @@ def test_version_that_ends_meanwhile_is_left_and_our_files_go(
 
     seen: list[CrashPoint] = []
     run = a_run(overtaken)
-    with pytest.raises(SnapshotChanged) as raised:
+    with pytest.raises(errors.SnapshotChanged) as raised:
         replaced(folder, run=run)
     assert ("deleted" in (raised.value.found or "")) == (rival is bury)
     assert keys(folder.store) == referenced(folder.store)
@@ -139,13 +133,13 @@ def test_version_that_ends_meanwhile_is_left_and_our_files_go(
 def test_other_number_of_rows_is_refused_before_anything_is_promoted(folder: Folder) -> None:
     old = folder.log.read()
     version = old.live[day(0)]
-    with pytest.raises(PublicationError, match="not published") as raised:
+    with pytest.raises(errors.PublicationError, match="not published") as raised:
         replace_version(folder, a_run(), version, rewrites(folder.store, version.rows - 1))
     assert raised.value.found == "19 rows in them"
     assert (folder.log.read(), keys(folder.store)) == (old, old.live_files)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
 def test_interruption_before_the_commit_keeps_the_old_version(
     folder: Folder, error: BaseException, point: CrashPoint
@@ -221,7 +215,7 @@ def test_refused_commit_keeps_the_old_version(folder: Folder) -> None:
     opened = open_folder(faulty)
     faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
     old = folder.log.read()
-    with pytest.raises(FolderNotWritable):
+    with pytest.raises(errors.FolderNotWritable):
         replaced(opened)
     assert (folder.log.read(), keys(folder.store)) == (old, old.live_files)
 
@@ -234,7 +228,7 @@ def test_revoked_run_replaces_nothing(folder: Folder, point: CrashPoint) -> None
 
     old = folder.log.read().live
     run = a_run(revoked)
-    with pytest.raises(RunRevoked):
+    with pytest.raises(errors.RunRevoked):
         replaced(folder, run=run)
     assert folder.log.read().live == old
     assert keys(folder.store) == referenced(folder.store)

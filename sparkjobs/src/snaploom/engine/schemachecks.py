@@ -37,11 +37,7 @@ class SchemaFault:
 
 
 def refuse_unwritable(schema: spark.StructType, data_format: DataFormat) -> None:
-    """Refuse a schema that a format cannot hold.
-
-    Raises:
-        SourceSchemaInvalid: naming every fault.
-    """
+    """Refuse a schema that a format cannot hold."""
     faults = schema_faults(schema, data_format)
     if faults:
         more = "".join(f"; {fault.path}: {fault.message}" for fault in faults[1:])

@@ -325,10 +325,7 @@ def prepare_folder(
         library: makes versions of the folder's table, where it has one.
 
     Raises:
-        FolderNotOurs, FolderRemoved, ManifestCorrupt, ImmutableSettingChanged, FormatTooNew: as
-            `inspect_folder`.
         StoreNotSafe: its store fails the self-test.
-        FolderNotWritable: it refuses writes.
     """
     if not is_repair:
         inspect_folder(

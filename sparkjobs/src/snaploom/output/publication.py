@@ -74,8 +74,6 @@ class Work:
 
         Raises:
             NotAPlainFile: a link is where it would write (local disks only).
-            PublicationError: it left files in subfolders.
-            Exception: any error of `write`.
         """
         self.run.reached(CrashPoint.BEFORE_STAGING)
         refuse_links(self.store, [self.staging.removesuffix("/")])
@@ -294,9 +292,6 @@ def publish(
     Raises:
         RunRevoked: another run took this one for dead; run again.
         CommitOutcomeUnknown: the store stopped answering; running again finds out.
-        FolderNotWritable: the folder refuses writes.
-        PublicationError: the writer left files in subfolders.
-        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     refuse_revoked(state, run)

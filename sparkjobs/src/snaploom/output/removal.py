@@ -72,7 +72,6 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
         FolderRemoved: another removal ended meanwhile; what is there now is not touched.
         FormatTooNew: a newer Snaploom made it.
         ManifestCorrupt: its log cannot be read, and nothing was removed.
-        FolderNotWritable: it refuses deletions; running again goes on.
     """
     notice = _notice(store, owner)
     is_begun = notice is not None

@@ -63,9 +63,6 @@ def replace_version(
         SnapshotChanged: the version was replaced or deleted by another run; nothing is changed.
         RunRevoked: another run took this one for dead.
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
-        FolderNotWritable: the folder refuses writes.
-        PublicationError: the new files have another number of rows, or lie in subfolders.
-        Exception: any error of `write`.
     """
     state = folder.read()
     publication.refuse_revoked(state, run)
@@ -161,11 +158,8 @@ def restate(
         leftover_grace: as for `publish`.
 
     Raises:
-        SnapshotChanged: there is no live version, or another run replaced or deleted it meanwhile.
         RunRevoked: another run took this one for dead; run again.
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
-        FolderNotWritable: the folder refuses writes.
-        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     publication.refuse_revoked(state, run)

@@ -306,11 +306,7 @@ class Interruption:
         return Interrupted("the run was interrupted")
 
     def check(self) -> None:
-        """Stop here if somebody asked.
-
-        Raises:
-            Interrupted: somebody did.
-        """
+        """Stop here if somebody asked."""
         cause = self.cause
         if cause is not None:
             raise cause
@@ -385,10 +381,6 @@ def run_interruptibly(
         cancel: ends what `work` waits for; called at every tick from a request on, since the next
             thing that is started must end as well.
         on_tick: called at every tick.
-
-    Raises:
-        Interrupted: somebody insisted; `work` is left behind.
-        Exception: whatever `work` raises; what `on_tick` raises ends the work first.
     """
     worker = _Worker(work)
     worker.start()

@@ -200,7 +200,6 @@ def file_snapshots(listing: FileListing) -> SourceSnapshots | None:
 
     Raises:
         SnapshotValueInvalid: a path has none.
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     if listing.declared.snapshot.from_field_value is None:
@@ -249,7 +248,6 @@ def snapshot_bytes(
     some of its rows.
 
     Raises:
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     source = enumerated_source(bundle, name)
@@ -301,7 +299,6 @@ def snapshot_fingerprint(
     or the time of reading makes the snapshots.
 
     Raises:
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     source = declared(bundle.source(name))

@@ -204,7 +204,6 @@ def place_of_resource(
     """Files and place of a SkippingIndex.
 
     Raises:
-        InvalidDeclarations: there is none, or something is wrong with it; with every finding.
         TargetNotIndexable: what it refers to has no files of its own.
     """
     bundle = declarations.bundle(name, SkippingIndex.__name__)

@@ -35,9 +35,6 @@ def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree)
 
     Returns:
         Warnings: swaps, and contradictions that are published nevertheless.
-
-    Raises:
-        HistoryIncompatible: a field moved, or is grouped otherwise, and that is refused.
     """
     published = continued(history.structure_of(version.nodes) for version in state.models)
     merge = merge_structures(published, structure_of(tree))
@@ -80,11 +77,7 @@ class SchemaHistory:
     def compare_record(
         self, output: OutputDataset, state: FolderState, record: SnapshotRecord
     ) -> tuple[str, ...]:
-        """The same for a snapshot that is about to be committed.
-
-        Raises:
-            HistoryIncompatible: as `compare`.
-        """
+        """The same for a snapshot that is about to be committed."""
         schema = self._documents.get(record.schema_hash)
         return self.compare(output, state, record.time, schema)
 
@@ -120,9 +113,6 @@ def refuse_conflicts(
 
     Returns:
         Contradictions that are published nevertheless.
-
-    Raises:
-        HistoryIncompatible: as `SchemaHistory.compare`.
     """
     conflicts = conflicts_with(others, time, schema)
     if conflicts and _refuses(output):
