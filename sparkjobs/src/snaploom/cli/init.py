@@ -34,7 +34,6 @@ class DataOptions:
     only: tuple[str, ...] = ()
     """Sources to declare; empty for all."""
     without: tuple[str, ...] = ()
-    """Sources to leave out."""
     depth: int | None = None
     """Most joins between the root and a source."""
     is_asking: bool = False

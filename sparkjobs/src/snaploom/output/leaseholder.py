@@ -62,14 +62,9 @@ class ClaimLease:
             is_expected = self._state_in(state) == expected
             if not is_expected:
                 return None
-            return Claim(
-                seq=state.next_seq,
-                run_id=holder,
-                written_at=self._run.clock(),
-                tool_version=self._run.tool_version,
-                scope=SCOPE,
-                seconds=seconds,
-            )
+            head = self._run.head(state)
+            head["run_id"] = holder
+            return Claim(**head, scope=SCOPE, seconds=seconds)
 
         claim = _claim_in(self._folder.log.commit(entry))
         if claim is None or claim.seq == _number(expected):

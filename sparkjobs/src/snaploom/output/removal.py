@@ -58,7 +58,6 @@ class Removal:
     """Result of a removal, without the part that an earlier removal had done."""
 
     files: int = 0
-    """Objects that were removed."""
     bytes: int = 0
     left: tuple[str, ...] = ()
     """Keys of objects that Snaploom did not write."""
@@ -220,30 +219,19 @@ class _Removing:
         self._refuse_finished()
         if not state.live:
             return None
-        seq, moment = state.next_seq, self.run.clock()
-        return Tombstone(
-            seq=seq,
-            run_id=self.run.run_id,
-            written_at=moment,
-            tool_version=self.run.tool_version,
-            snapshots=first_ended(
-                tombstone_of(record, seq=seq, rule=REMOVED, deleted_at=moment)
-                for record in state.snapshots
-            ),
+        head = self.run.head(state)
+        ended = (
+            tombstone_of(record, seq=head["seq"], rule=REMOVED, deleted_at=head["written_at"])
+            for record in state.snapshots
         )
+        return Tombstone(**head, snapshots=first_ended(ended))
 
     def _revocation(self, state: FolderState, run_ids: set[str]) -> Revoke | None:
         self._refuse_finished()
         alive = sorted(run_ids - state.revoked)
         if not alive:
             return None
-        return Revoke(
-            seq=state.next_seq,
-            run_id=self.run.run_id,
-            written_at=self.run.clock(),
-            tool_version=self.run.tool_version,
-            run_ids=tuple(alive),
-        )
+        return Revoke(**self.run.head(state), run_ids=tuple(alive))
 
 
 def _data(store: ObjectStore) -> Iterator[ObjectInfo]:

@@ -64,9 +64,7 @@ class Findings:
     """Snapshots that a folder's data prove, and files that prove none."""
 
     snapshots: tuple[Proven, ...]
-    """By time."""
     left: tuple[Unproven, ...]
-    """By place."""
 
 
 def find_snapshots(store: ObjectStore, settings: entries.FolderSettings) -> Findings:
@@ -147,14 +145,7 @@ def _claim(run: Run, seconds: int, state: FolderState) -> entries.Claim | None:
     recorded = state.claims.get(SCOPE)
     if (recorded.seconds if recorded else 0) == seconds:
         return None
-    return entries.Claim(
-        seq=state.next_seq,
-        run_id=run.run_id,
-        written_at=run.clock(),
-        tool_version=run.tool_version,
-        scope=SCOPE,
-        seconds=seconds,
-    )
+    return entries.Claim(**run.head(state), scope=SCOPE, seconds=seconds)
 
 
 def _entry(
@@ -180,14 +171,9 @@ def _entry(
             files=proven.files,
             tool_version=run.tool_version,
         )
-        return entries.Publish(
-            seq=state.next_seq,
-            run_id=proven.run_id,
-            written_at=run.clock(),
-            tool_version=run.tool_version,
-            snapshot=record,
-            model=model,
-        )
+        head = run.head(state)
+        head["run_id"] = proven.run_id
+        return entries.Publish(**head, snapshot=record, model=model)
 
     return build
 

@@ -94,7 +94,8 @@ class _Draft:
     def entry(self, state: FolderState) -> Replace:
         publication.refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
-        seq, now = state.next_seq, self.run.clock()
+        head = self.run.head(state)
+        seq, now = head["seq"], head["written_at"]
         record = self.version.model_copy(
             update={
                 "seq": seq,
@@ -106,10 +107,7 @@ class _Draft:
             }
         )
         return Replace(
-            seq=seq,
-            run_id=self.run.run_id,
-            written_at=now,
-            tool_version=self.run.tool_version,
+            **head,
             snapshot=record,
             replaced=tombstone_of(self.version, seq=seq, rule=REPLACED, deleted_at=now),
             # Every version that was ever live left its data model in the history.
@@ -182,7 +180,8 @@ def restate(
         def entry(state: FolderState) -> Replace:
             publication.refuse_revoked(state, run)
             refuse_changed(state, version)
-            seq, now = state.next_seq, run.clock()
+            head = run.head(state)
+            seq, now = head["seq"], head["written_at"]
             record = draft.record(seq, now).model_copy(
                 update={
                     "partition": version.partition,
@@ -192,10 +191,7 @@ def restate(
             )
             work.remarks = tuple(revalidate(state, record) or ())
             return Replace(
-                seq=seq,
-                run_id=run.run_id,
-                written_at=now,
-                tool_version=run.tool_version,
+                **head,
                 snapshot=record,
                 replaced=tombstone_of(version, seq=seq, rule=RESTATED, deleted_at=now),
                 model=target.model,

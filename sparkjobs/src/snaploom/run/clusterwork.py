@@ -45,13 +45,10 @@ class Work:
 
     started: EpochNanos
     interruption: Interruption
-    """Whether somebody asked to stop."""
     running: RunningReport
-    """Takes what happens."""
     changed: Callable[[], None]
     """Called when there may be more to report; returns at once."""
     log: Callable[[str], None]
-    """Takes lines for people."""
     lease: OpenLease = ClaimLease
     """Store of leases, by which runs of one folder see each other."""
     allow: Allowances = NO_ALLOWANCES

@@ -195,13 +195,10 @@ class Job:
     clock: Callable[[], EpochNanos]
     emit: EmitEvent
     interruption: Interruption = field(default_factory=Interruption)
-    """Whether somebody asked to stop."""
     group: JobGroup = field(default_factory=JobGroup)
-    """The Spark jobs of the work under way."""
     options: RunOptions = AS_DECLARED
     lease: OpenLease | None = None
     """Store of leases; None for a run that need not know of others."""
     terms: LeaseTerms = TERMS
-    """Times of a lease."""
     reached: Callable[[CrashPoint], None] = lambda point: None
     """Called at every crash point; does nothing except in tests."""

@@ -137,7 +137,6 @@ class LeaseAwaited:
     """Another run is at work on the output, and is waited for."""
 
     holder: str
-    """Its id."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,6 @@ class ManifestRead:
     published: tuple[PublishedSnapshot, ...]
     """The newest published snapshots, newest first, as far as a status has room."""
     count: int
-    """Number of published snapshots."""
 
 
 @dataclass(frozen=True)

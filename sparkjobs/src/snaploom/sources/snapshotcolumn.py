@@ -56,7 +56,6 @@ class SnapshotColumn:
     """The snapshot field of one source, found in its data."""
 
     resource: str
-    """`Kind/name` of the source."""
     settings: FromFieldValue
     field: Found
     source: str

@@ -119,7 +119,6 @@ class Change:
     """Difference between a source and its listing."""
 
     resource: str
-    """`Kind/name` of the source."""
     path: str
     """Field that gives its place."""
     found: str
@@ -135,7 +134,6 @@ class ReadFiles:
     """Files of a snapshot, as they were listed before one of them was opened."""
 
     listing: FileListing
-    """Of the source."""
     read: tuple[CapturedFile, ...]
     """Files of the snapshot."""
     snapshot: EpochNanos | None = None

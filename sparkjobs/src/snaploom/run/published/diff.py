@@ -48,7 +48,6 @@ class DataDiffRequest:
     """Two versions of snapshots of one output, and how much of their rows to show."""
 
     bundle: Bundle
-    """The output, with everything that it refers to."""
     before: VersionChoice
     after: VersionChoice
     samples: int
@@ -114,7 +113,6 @@ class Comparison:
 
     output: str
     differences: tuple[Difference, ...]
-    """One by one."""
     warnings: tuple[str, ...] = ()
     """Parts that could not be compared."""
     tree: PublishedModel | None = None

@@ -164,19 +164,15 @@ def delete_old_snapshots(
         gone = _removals(output, state, store_present(folder.store, state, now), coming)
         if not gone:
             return None
-        seq, moment = state.next_seq, run.clock()
-        return Tombstone(
-            seq=seq,
-            run_id=run.run_id,
-            written_at=moment,
-            tool_version=run.tool_version,
-            snapshots=first_ended(
-                tombstone_of(
-                    state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
-                )
-                for removal in gone
-            ),
+        head = run.head(state)
+        seq, moment = head["seq"], head["written_at"]
+        ended = (
+            tombstone_of(
+                state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
+            )
+            for removal in gone
         )
+        return Tombstone(**head, snapshots=first_ended(ended))
 
     times: list[EpochNanos] = []
     state = folder.log.read()

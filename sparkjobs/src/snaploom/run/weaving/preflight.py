@@ -85,11 +85,9 @@ class PlannedRun:
     """A plan, and the state that it rests on."""
 
     bundle: Bundle
-    """The output, and what it refers to."""
     plan: RunPlan
     state: FolderState
     published: PublishedState
-    """Facts about the folder for planning."""
     present: EpochNanos
     """The instant to which ages are measured when snapshots are deleted."""
 

@@ -332,13 +332,10 @@ class OutputRun:
 
     spark: SparkSession
     prepared: Prepared
-    """The plan, and the state that it rests on."""
     writer: Run
     """In whose name it writes."""
     job: Job
-    """The caller's decisions."""
     record: RunRecord
-    """Facts for the Report."""
 
     @property
     def output(self) -> OutputDataset:

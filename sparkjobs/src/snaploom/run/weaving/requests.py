@@ -84,7 +84,6 @@ class PlanRequest:
     """The plan of one output."""
 
     bundle: Bundle
-    """The output, and what it refers to."""
     moment: EpochNanos
     options: RunOptions = AS_DECLARED
 

@@ -268,7 +268,6 @@ class JdbcAddress:
     """Address of a database, and its connection settings."""
 
     resource: str
-    """`Kind/name` of the source."""
     driver_class: str
     url: str
     """Without user and password."""

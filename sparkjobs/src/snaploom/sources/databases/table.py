@@ -170,7 +170,6 @@ class DatabaseTable:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     declared: Jdbc
     now: EpochNanos
 

@@ -63,7 +63,6 @@ class PinnedTable:
 
     spark: SparkSession
     source: TableSource
-    """Location and format."""
 
     @property
     def resource(self) -> str:
