@@ -14,11 +14,14 @@ from support.storage.folders import (
     a_run,
     a_target,
     agrees,
+    at,
     bury,
     day,
+    failing,
     files_on_disk,
     keys,
     published,
+    raising,
     revoke,
     writes,
 )
@@ -39,11 +42,6 @@ from snaploom.output.publication import (
     publish,
 )
 from snaploom.output.state import FolderState
-
-
-@pytest.fixture
-def folder(store: ObjectStore) -> Folder:
-    return a_folder(store)
 
 
 def assert_clean(folder: Folder) -> None:
@@ -129,12 +127,8 @@ def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> 
 def test_interruption_before_the_commit_leaves_nothing(
     folder: Folder, error: BaseException, point: CrashPoint
 ) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is point:
-            raise error
-
     with pytest.raises(type(error)):
-        published(folder, run=a_run(interrupt))
+        published(folder, run=a_run(at(point, raising(error))))
     assert keys(folder.store) == set()
     assert isinstance(published(folder), Published)
 
@@ -143,12 +137,8 @@ def test_interruption_before_the_commit_leaves_nothing(
 def test_interruption_after_the_commit_keeps_what_is_published(
     folder: Folder, error: BaseException
 ) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_COMMIT:
-            raise error
-
     with pytest.raises(type(error)):
-        published(folder, run=a_run(interrupt))
+        published(folder, run=a_run(at(CrashPoint.AFTER_COMMIT, raising(error))))
     assert len(folder.log.read().live_files) == 2
     assert_clean(folder)
 
@@ -178,25 +168,20 @@ def test_interruption_within_the_commit_asks_the_log_first(
 
 
 def test_lost_answer_to_the_commit_is_found_out(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
+    folder = failing(store, times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/"))
     assert isinstance(published(folder), Published)
     assert_clean(folder)
 
 
 def test_commit_of_unknown_outcome_never_loses_published_files(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
     lost = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
 
     def unreachable_once_written(operation: str, key: str) -> Fault | None:
         is_written = store.head(layout.manifest_key(2)) is not None
         return Fault.REQUEST_LOST if is_written else lost(operation, key)
 
-    faulty.faults = unreachable_once_written
     with pytest.raises(CommitOutcomeUnknown):
-        published(folder)
+        published(failing(store, unreachable_once_written))
     state = open_folder(store).log.read()
     assert set(state.live) == {day(0)}
     assert state.live_files <= keys(store)
@@ -204,11 +189,8 @@ def test_commit_of_unknown_outcome_never_loses_published_files(store: ObjectStor
 
 
 def test_store_that_comes_back_settles_an_unknown_outcome(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(5, Fault.REQUEST_LOST, "put_if_absent", "manifest/")
     with pytest.raises(CommitOutcomeUnknown):
-        published(folder)
+        published(failing(store, times(5, Fault.REQUEST_LOST, "put_if_absent", "manifest/")))
     assert keys(store) == set()
     assert isinstance(published(a_folder(store)), Published)
 
@@ -232,18 +214,17 @@ def test_put_that_lands_late_cannot_publish_what_was_removed(folder: Folder) -> 
 
 
 def test_refused_commit_leaves_nothing(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
     with pytest.raises(errors.FolderNotWritable):
-        published(folder)
+        published(failing(store, times(1, Fault.REFUSED, "put_if_absent", "manifest/")))
     assert keys(store) == set()
 
 
+def refusing_deletions(operation: str, key: str) -> Fault | None:
+    return Fault.REFUSED if operation == "delete" else None
+
+
 def test_failing_clean_up_does_not_hide_the_error(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+    folder = failing(store, refusing_deletions)
 
     def write(uri: str) -> WriteResult:
         writes(folder.store)(uri)
@@ -254,9 +235,7 @@ def test_failing_clean_up_does_not_hide_the_error(store: ObjectStore) -> None:
 
 
 def test_failing_clean_up_does_not_undo_a_publication(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+    folder = failing(store, refusing_deletions)
     assert isinstance(published(folder), Published)
 
 
@@ -283,11 +262,7 @@ def test_loser_of_a_race_discards_its_files_and_names_the_winner(
     folder: Folder, point: CrashPoint
 ) -> None:
     winner = a_run()
-
-    def overtaken(reached: CrashPoint) -> None:
-        if reached is point:
-            published(open_folder(folder.store), run=winner)
-
+    overtaken = at(point, lambda: published(open_folder(folder.store), run=winner))
     outcome = published(folder, run=a_run(overtaken))
     assert isinstance(outcome, AlreadyPublished)
     assert outcome.record.run_id == winner.run_id
@@ -303,11 +278,7 @@ def test_revoked_run_does_not_begin(folder: Folder) -> None:
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
 def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint) -> None:
-    def revoked(reached: CrashPoint) -> None:
-        if reached is point:
-            revoke(open_folder(folder.store), run)
-
-    run = a_run(revoked)
+    run = a_run(at(point, lambda: revoke(open_folder(folder.store), run)))
     with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
     assert folder.log.read().live == {}
@@ -315,12 +286,11 @@ def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint)
 
 
 def test_run_whose_staging_was_collected_is_revoked(folder: Folder) -> None:
-    def collected(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_STAGING:
-            revoke(open_folder(folder.store), run)
-            folder.store.delete(keys(folder.store, layout.STAGING))
+    def collected() -> None:
+        revoke(open_folder(folder.store), run)
+        folder.store.delete(keys(folder.store, layout.STAGING))
 
-    run = a_run(collected)
+    run = a_run(at(CrashPoint.AFTER_STAGING, collected))
     with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
 

@@ -16,6 +16,7 @@ from support.storage.folders import (
     SETTINGS,
     a_folder,
     a_run,
+    at,
     files_on_disk,
     now,
     published,
@@ -260,12 +261,8 @@ def test_no_run_begins_in_a_folder_that_is_being_removed(
 
 
 def test_run_that_was_about_to_begin_the_folder_begins_nothing(store: ObjectStore) -> None:
-    def remove_now(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_MARKER:
-            remove(store)
-
     with pytest.raises(errors.FolderRemoved):
-        a_folder(store, a_run(remove_now))
+        a_folder(store, a_run(at(CrashPoint.AFTER_MARKER, lambda: remove(store))))
     assert everything(store) == set()
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from support.storage.faultystore import Fault, FaultyStore
+
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.output import entries, publication
@@ -82,6 +84,23 @@ def a_run(reached: Callable[[CrashPoint], None] = ignore, start: int = START) ->
     return Run(run_id, "0.0.0", lambda: EpochNanos(next(ticks)), reached)
 
 
+def at(point: CrashPoint, act: Callable[[], object]) -> Callable[[CrashPoint], None]:
+    """Do something whenever a run is at a point."""
+
+    def reached(here: CrashPoint) -> None:
+        if here is point:
+            act()
+
+    return reached
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
 def day(number: int) -> EpochNanos:
     return EpochNanos(START + number * DAY)
 
@@ -92,6 +111,14 @@ def a_target(number: int = 0) -> publication.SnapshotTarget:
 
 def a_folder(store: ObjectStore, run: Run | None = None) -> Folder:
     return prepare_folder(store, SETTINGS, IDENTITY, run or a_run())
+
+
+def failing(store: ObjectStore, faults: Callable[[str, str], Fault | None]) -> Folder:
+    """A folder whose store has faults from when it is begun."""
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = faults
+    return folder
 
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
