@@ -218,13 +218,8 @@ def check_schemas(
 ) -> SchemaOutcome:
     """Compare the schemas of one snapshot with the needs of joins and groupings; pure.
 
-    Args:
-        tree: the join tree.
-        schemas: by field name, for all nodes that have a snapshot; a node without one is left out
-            together with its descendants, which are not checked.
-        others: settings of the joined sources, by field name.
-        relationships: by name.
-        inferred: names of sources whose files have no types but those that values show.
+    A node without a schema has no snapshot, and is left out together with its descendants, which
+    are not checked. `inferred` are sources whose files have no types but those that values show.
     """
     excluded: list[Exclusion] = []
     warnings: list[str] = []

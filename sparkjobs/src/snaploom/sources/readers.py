@@ -199,16 +199,7 @@ class Sources:
         allow: Allowances = NO_ALLOWANCES,
         files: SourceFiles | None = None,
     ) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            spark: the session, with the settings of `snaploom.spark.jvm`.
-            bundle: has the sources and all that they read; validated.
-            now: the instant of the run: the time of `fromReadTime` snapshots.
-            listings: facts that earlier runs learned of files; None to ask all of them.
-            allow: entries that declarations may use beyond the built-in lists.
-            files: files listed before there was a session.
-        """
+        """Nothing is opened yet; `files` are those listed before there was a session."""
         self._bundle = bundle
         self._resources = ExitStack()
         hadoop = HadoopFiles(client_of(spark))
