@@ -244,7 +244,27 @@ async def test_a_silent_watch_of_one_namespace_is_not_hidden_by_another() -> Non
         assert feed.ages()["DataSource"] == 100
 
 
+async def test_a_first_watch_starts_from_the_first_list_and_later_ones_do_not() -> None:
+    cluster = FakeCluster(namespaces=("one", "two"))
+    async with following(cluster, Clock(), ["one", "two"]) as feed:
+        await until_synced(feed)
+        newest = (await cluster.list(OURS["DataSource"])).resource_version
+        taken = [feed.take_version("snaploom.io", "datasources", place) for place in ("one", "two")]
+        assert taken == [newest, newest]
+        await feed.list_all()
+        assert feed.take_version("snaploom.io", "datasources", "one") == ""
+
+
+async def test_a_watch_that_is_ahead_of_the_first_list_does_not_go_back_to_it() -> None:
+    feed = Feed(Store(), FakeCluster(), DECLARATIONS, (), Clock().seconds)
+    assert feed.take_version("snaploom.io", "datasources", None) == ""
+    await feed.list_all()
+    assert feed.take_version("snaploom.io", "datasources", None) == ""
+    assert feed.take_version("snaploom.io", "outputdatasets", None) != ""
+
+
 async def test_a_kind_that_does_not_exist_yet_holds_up_nothing() -> None:
     async with following(without(OURS["SkippingIndex"]), Clock()) as feed:
         await until_synced(feed)
         assert "SkippingIndex" not in feed.ages()
+        assert feed.take_version("snaploom.io", "skippingindexes", None) == ""

@@ -114,7 +114,7 @@ def add_process_handlers(
     @kopf.on.login(registry=registry)
     async def login(memo: Process[AnyParts], **_: object) -> kopf.AiohttpSession:
         server, session = await watching_session(
-            connection.kubeconfig, connection.context, connection.user_agent, memo.parts.feed.hear
+            connection.kubeconfig, connection.context, connection.user_agent, memo.parts.feed
         )
         return kopf.AiohttpSession(server=server, aiohttp_session=session)
 
