@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 from kopf._cogs.structs.references import Insights  # an argument of kopf.run, and not exported
+from pydantic import JsonValue
 
 from snaploom_operator.cluster.client import watching_session
 from snaploom_operator.cluster.port import NAMESPACES
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.objects import JsonObject
 from snaploom_operator.process.process import AnyParts, Parts, Process
 from snaploom_operator.serve.health import liveness_endpoint
 from snaploom_operator.settings import OperatorSettings
@@ -36,6 +36,8 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 BACKOFFS = (1, 1, 2, 3, 5, 8, 13)
 """Seconds between the attempts of a request; the last one repeats without end."""
+IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
+"""Parts of an object that kopf reads after its handlers."""
 IDLE_SECONDS = 0.1
 """Seconds for which kopf keeps a task for an object; ten thousand tasks take 120 MB."""
 
@@ -226,5 +228,8 @@ async def changed(event: kopf.RawEvent, memo: Process[Parts], **_: object) -> No
     It awaits nothing: kopf handles the events of one object one after the other, so that a pass
     here would decide on a store that has not seen the object's later events.
     """
-    stored = cast("JsonObject", event["object"])
+    stored = cast("dict[str, JsonValue]", event["object"])
     memo.parts.feed.take(stored, is_deleted=event["type"] == "DELETED")
+    # kopf's views of it are cycles, which are collected late; by then they would hold megabytes.
+    for part in stored.keys() - IDENTITY:
+        del stored[part]
