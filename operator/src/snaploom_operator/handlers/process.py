@@ -14,7 +14,7 @@ import kopf
 from kopf._cogs.structs.references import Insights  # an argument of kopf.run, and not exported
 from pydantic import JsonValue
 
-from snaploom_operator.cluster.client import watching_session
+from snaploom_operator.cluster.client import PAGE, watching_session
 from snaploom_operator.cluster.port import NAMESPACES
 from snaploom_operator.errors import ClusterError
 from snaploom_operator.process.process import AnyParts, Parts, Process
@@ -25,8 +25,6 @@ from snaploom_operator.store.feed import Watched
 if TYPE_CHECKING:
     from kopf._core.engines.peering import Identity
 
-CHUNK = 100
-"""Objects per page: all kinds are listed at once, and pages of 500 take 15 MB more."""
 WATCH_SECONDS = 290
 """Server-side timeout of a watch: less than the five minutes after which load balancers close idle
 connections."""
@@ -158,7 +156,7 @@ def kopf_settings(kinds: tuple[Watched, ...]) -> kopf.OperatorSettings:
     result.posting.enabled = False
     result.peering.standalone = True
     result.queueing.idle_timeout = IDLE_SECONDS
-    result.watching.chunk_size = CHUNK
+    result.watching.chunk_size = PAGE
     result.watching.server_timeout = WATCH_SECONDS
     result.watching.inactivity_timeout = SILENT_SECONDS
     result.watching.connect_timeout = CONNECT_SECONDS
