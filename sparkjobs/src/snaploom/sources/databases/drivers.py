@@ -335,7 +335,8 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         dialect="sqlite",
         options=frozenset(),
         database_form=_FILE,
-        why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0",
+        why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0: declare its "
+        "file by hdfsLike with format: sqlite",
     ),
     JdbcDriver.H2: Database(
         driver_class="org.h2.Driver",
