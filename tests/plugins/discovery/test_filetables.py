@@ -86,15 +86,15 @@ def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "reason"),
     [("#N/A", "cell B3 has the error #N/A"), ("#DIV/0!", "cell B3 has the error #DIV/0!")],
 )
-def test_an_error_of_a_cell_leaves_out_its_sheet_alone(tmp_path, cell, said):
+def test_an_error_of_a_cell_leaves_out_no_other_sheet(tmp_path, cell, reason):
     sheets = {"Bad": [("id", "x"), (1, 2), (2, cell)], "Good": [("id", "y"), (1, 2)]}
     a_workbook(tmp_path / "a.xlsx", sheets)
     discovery = found(tmp_path)
     assert [each.name for each in discovery.profiles] == ["Good"]
-    assert said in left_out(discovery)["a.xlsx"]
+    assert reason in left_out(discovery)["a.xlsx"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_rows_beyond_the_bound_are_no_rows_that_were_read(tmp_path, monkeypatch)
     assert read == {"t": (10, 30), "b": (10, 11)}
 
 
-def test_a_file_alone_may_be_named(tmp_path):
+def test_one_file_may_be_named(tmp_path):
     a_database(tmp_path / "a.db", "CREATE TABLE t (id, x); INSERT INTO t VALUES (1, 2)")
     discovery = found(tmp_path / "a.db")
     assert (discovery.files_opened, [p.name for p in discovery.profiles]) == (1, ["t"])

@@ -109,7 +109,7 @@ def as_text(cell):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "reason"),
     [
         ('<c r="A2" t="n"><v>1</v>', '<c r="A2" t="e"><v>#N/A</v>',
          'cell A2 has the error #N/A: correct it, or set the option nullValue to "#N/A"'),
@@ -124,8 +124,8 @@ def as_text(cell):
         ("</sheetData>", "", "cannot be read: mismatched tag"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_named_by_its_cell(old, new, said):
-    assert said in fault(changed(written(["a", "b"], [1, 2], [3, 4]), old, new))
+def test_what_cannot_be_read_is_named_by_its_cell(old, new, reason):
+    assert reason in fault(changed(written(["a", "b"], [1, 2], [3, 4]), old, new))
 
 
 def test_a_text_that_is_no_value_may_be_declared():
@@ -140,8 +140,8 @@ def test_rows_and_columns_without_a_value_are_none():
 
 
 def test_cells_above_the_header_are_refused():
-    said = fault(written(["Report of May"], ["id", "name"], [1, "x"]))
-    assert said.startswith("cell B2 is beside the header, which ends in A1")
+    reason = fault(written(["Report of May"], ["id", "name"], [1, "x"]))
+    assert reason.startswith("cell B2 is beside the header, which ends in A1")
 
 
 def test_without_a_header_columns_have_numbers():
@@ -179,8 +179,8 @@ def test_a_bomb_is_refused_by_its_declared_size(monkeypatch):
 
 
 def test_a_huge_cell_is_refused():
-    said = fault(changed(written(["a"], ["xyz"]), "xyz", "x" * (2 << 20)))
-    assert said == "cell A2 has more than 1,048,576 characters"
+    reason = fault(changed(written(["a"], ["xyz"]), "xyz", "x" * (2 << 20)))
+    assert reason == "cell A2 has more than 1,048,576 characters"
 
 
 def test_a_cell_in_the_last_corner_takes_no_memory():

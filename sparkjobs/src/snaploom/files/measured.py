@@ -16,7 +16,7 @@ from itertools import islice
 import pyarrow as pa
 
 Value = bool | int | float | str | bytes | date | None
-"""What a cell has; a `datetime` is a date with a time."""
+"""The content of a cell; a `datetime` is a date with a time."""
 Row = tuple[int, Sequence[Value]]
 """The number of a row, and its values, as many as there are columns."""
 
@@ -124,7 +124,7 @@ class MeasuredTable:
 
 
 class _Column:
-    """What the values of a column show about its type."""
+    """Collects which types the values of a column fit."""
 
     def __init__(self, name: str, hint: pa.DataType | None) -> None:
         self.name = name

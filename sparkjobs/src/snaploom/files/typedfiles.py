@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Reader = Callable[[pa.NativeFile], pa.RecordBatchReader]
 """Opens a file; raises a `ValueError` or `OSError` where it is not whole, then or from a batch."""
 Arguments = Mapping[str, object]
-"""What a reader takes by keyword (`FileFormat.arguments`)."""
+"""Keyword arguments of a reader (`FileFormat.arguments`)."""
 
 PATH, CONTENT = "path", "content"
 """Columns that `RowsOfFiles` takes: the URL of a file and, unless it is a local one, its bytes."""

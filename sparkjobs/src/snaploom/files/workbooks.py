@@ -102,7 +102,7 @@ def tables_of(file: pa.NativeFile) -> tuple[FileTable, ...]:
 
 
 def _head(book: _Workbook, sheet: _Sheet) -> tuple[tuple[str, ...], ...]:
-    """The first rows; none where a cell of them is at fault, which reading the sheet says."""
+    """The first rows; none where a cell of them is at fault, which reading the sheet names."""
     try:
         rows = [cells for _, cells in islice(_Rows(book, sheet, True, "").cells([]), _HEAD)]
     except ValueError:

@@ -325,7 +325,7 @@ class FileFormat:
         return self.spark_name or ("binaryFile" if self.reader else self.name)
 
     def arguments(self, options: Mapping[str, str], **others: object) -> Mapping[str, object]:
-        """What its reader takes by keyword: its options, and others where it has tables."""
+        """Keyword arguments of its reader: its options, and others where it has tables."""
         given = {name.casefold(): value for name, value in options.items()}
         by_name = {name.replace("_", ""): name for name in self.reader_options}
         own = {by_name[name]: value for name, value in given.items() if name in by_name}
