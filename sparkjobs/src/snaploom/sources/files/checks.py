@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
-from snaploom.files.typedfiles import FAULTS, LARGEST, RangedFile, RowsOfFiles, reader_at
+from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import read_footers
@@ -122,7 +122,7 @@ _READ_AT_ONCE = 16
 def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
     """A file of which parts can be read; `OSError` where it cannot be opened."""
     if file.uri.startswith(_LOCAL):
-        return pa.OSFile(file.uri.removeprefix(_LOCAL), "rb")
+        return LocalFile(file.uri.removeprefix(_LOCAL))
     read = partial(FileEnds(client_of(spark)).range, file)
     return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
 
@@ -135,6 +135,8 @@ class TypedFiles:
     resource: str
     """`Kind/name` of the source."""
     format: FileFormat
+    options: Mapping[str, str]
+    """As declared."""
     _schemas: dict[str, pa.Schema] = field(default_factory=dict)
     """Schemas of files that were read, by URI."""
 
@@ -183,13 +185,15 @@ class TypedFiles:
                 expected="types that Arrow has",
                 hint="declare the type that the files have",
             ) from None
-        return RowsOfFiles(self.format.reader, read, file_column)
+        arguments = self.format.arguments(self.options, schema=read)
+        return RowsOfFiles(self.format.reader, arguments, read, file_column)
 
     def _arrow(self, file: ListedFile) -> pa.Schema:
         if file.uri not in self._schemas:
             try:
+                read = reader_at(self.format.reader, self.format.arguments(self.options))
                 with opened_file(self.spark, file) as opened:
-                    self._schemas[file.uri] = reader_at(self.format.reader)(opened).schema
+                    self._schemas[file.uri] = read(opened).schema
             except FAULTS as error:
                 whole = f"whole {self.format.name} files"
                 raise self._not_readable(file, str(error)[:1000], whole) from None

@@ -344,7 +344,7 @@ class FileSet:
     @cached_property
     def typed(self) -> TypedFiles:
         """The files as a reader of ours opens them."""
-        return TypedFiles(self.spark, self.resource, self.format)
+        return TypedFiles(self.spark, self.resource, self.format, self.declared.format_options)
 
     def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
         """Refuse values of text that reading would change, of each file once."""
