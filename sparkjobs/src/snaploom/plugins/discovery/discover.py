@@ -256,7 +256,7 @@ def discover(
             path="--from",
             found=reasons or f"{len(listing.files)} files, none with data",
             expected="files of CSV, JSON, Parquet, ORC, Avro or Arrow, known by endings, or tables",
-            hint="name the folder that has them",
+            hint="correct these, or name the folder that has others",
         )
     profiles, unwanted = _wanted(profiles, only, without)
     left_out += unwanted

@@ -278,10 +278,13 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
 
 def another_width(line: int, values: int, width: int) -> str:
     """The sentence about a line that no reader takes, since its record has another length."""
-    return (
-        f"line {line:,} has {values:,} values where other lines have {width:,}: correct it, or "
-        "remove what is above the header or below the records"
+    given = "1 value" if values == 1 else f"{values:,} values"
+    remedy = (
+        "give every column a name there, or remove it if the header is below"
+        if line == 1
+        else "correct it, or remove it if it is no record"
     )
+    return f"line {line:,} has {given} where other lines have {width:,}: {remedy}"
 
 
 def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
