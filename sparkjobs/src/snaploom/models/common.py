@@ -118,9 +118,10 @@ MONTHS = tuple(
 Danish and Norwegian, short and in full, as patterns of small letters."""
 MONTH_NAME = f"(?i:{'|'.join(MONTHS)})"
 UNITS = {
-    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "MM": "[0-9]{2}", "M": "[0-9]{1,2}", "MMM": rf"{MONTH_NAME}\.?",
+    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "Q": "[1-4]", "MM": "[0-9]{2}", "M": "[0-9]{1,2}",
+    "MMM": rf"{MONTH_NAME}\.?",
     "dd": "[0-9]{2}", "d": "[0-9]{1,2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}", "mm": "[0-9]{2}",
-    "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}", "Q": "[1-4]",
+    "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}",
 }  # fmt: skip
 """Units, as Java's patterns name them, and their characters. `yy` is a year from 2000 on; `YYYY`
 and `ww` are year and week of ISO 8601, whose weeks begin on Monday; `Q` is a quarter."""

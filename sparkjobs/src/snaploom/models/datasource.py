@@ -106,8 +106,8 @@ class FromFieldValue(ApiModel):
                 raise contradiction(
                     f"this is no pattern of a date: {error}",
                     found=f"timePattern {self.time_pattern}",
-                    expected="units yyyy, yy, Q, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and w, "
-                    "without a gap from the year down",
+                    expected="units yyyy, yy, Q, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and "
+                    "w, without a gap from the year down",
                     hint="write a pattern such as yyyyMMdd, yyyy-MM or YYYY-'W'ww",
                 ) from None
         return self

@@ -219,9 +219,9 @@ _SHAPES = tuple(
         ("Y", ("yyyy",)),
     )
 )  # fmt: skip
-"""Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits (`1` as well, but not `T1`),
-`A` the name of a month, `Q` or `R` a quarter, `T` a time, `-` a separator, the same everywhere, and
-`~` one that may be missing."""
+"""Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits
+(`1` as well, but not that of `T1`), `A` the name of a month, `Q` or `R` a quarter, `T` a time, `-`
+a separator, the same everywhere, and `~` one that may be missing."""
 _FORMATS = {
     "yyyy-MM-dd": TimeFormat.ISO8601_DATE,
     "yyyyMMdd": TimeFormat.ISO8601_DATE,

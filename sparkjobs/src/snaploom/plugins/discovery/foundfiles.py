@@ -118,6 +118,8 @@ DEEPEST_JOIN = 6
 # The format of text by its first bytes: character set, separator, header; lines or one document.
 
 SEPARATORS = (",", ";", "\t", "|")
+NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+"""Texts that exports write for a missing value."""
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
@@ -309,8 +311,8 @@ def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple
 
 
 def _all_numbers(values: Sequence[str]) -> bool:
-    given = [value for value in values if value.strip()]
-    return bool(given) and all(_NUMBER_OR_DATE.fullmatch(value.strip()) for value in given)
+    given = [value.strip() for value in values if value.strip() not in NULL_TEXTS]
+    return bool(given) and all(map(_NUMBER_OR_DATE.fullmatch, given))
 
 
 def json_format(head: bytes) -> JsonFormat:

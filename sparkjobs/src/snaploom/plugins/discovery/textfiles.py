@@ -27,6 +27,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
+    NULL_TEXTS,
     CsvFormat,
     NotRecognised,
     another_width,
@@ -185,8 +186,6 @@ def _paths(texts: Sequence[_Text]) -> str:
 
 # CSV: all values as texts at first.
 
-NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
-"""Texts that exports write for a missing value."""
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
