@@ -17,7 +17,7 @@ from support.declared.sources import NOW, a_bundle, files, reader, rows_at, save
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.policy.fileformats import spark_format
-from snaploom.sources.readers import open_source
+from snaploom.sources.readers import Sources
 from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
@@ -233,11 +233,12 @@ def test_an_unknown_format_is_one_clear_error(spark, tmp_path):
     (tmp_path / "a").write_text("x")
 
     unlisted = a_bundle(files("nonesuch", tmp_path / "*"))
+    allowed = Allowances(formats=("nonesuch",))
 
     with pytest.raises(FormatNotAllowed):
-        open_source(spark, unlisted, "orders", NOW).read(NOW)
+        Sources(spark, unlisted, NOW).reader("orders").read(NOW)
     with pytest.raises(SourceSchemaInvalid, match="nonesuch") as caught:
-        open_source(spark, unlisted, "orders", NOW, Allowances(formats=("nonesuch",))).read(NOW)
+        Sources(spark, unlisted, NOW, allow=allowed).reader("orders").read(NOW)
 
     assert "jars" in str(caught.value.hint)
 

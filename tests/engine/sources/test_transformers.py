@@ -8,7 +8,7 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import parse_instant
 from snaploom.models.fieldtransformer import FieldTransformer, Rename
 from snaploom.plan.bundle import Bundle
-from snaploom.sources.readers import open_source
+from snaploom.sources.readers import Sources
 from snaploom.sources.transformers import renamed
 
 pytestmark = pytest.mark.spark
@@ -60,7 +60,7 @@ def shaped(spark, folder):
         spec = files("parquet", f"{folder}/*", snapshot=snapshot, fieldTransformers=names)
         sources = (a_source(spec),)
         bundle = Bundle(skipping_index=INDEX, data_sources=sources, field_transformers=transformers)
-        return open_source(spark, bundle, "orders", time).read(time)
+        return Sources(spark, bundle, time).reader("orders").read(time)
 
     return read
 

@@ -15,7 +15,7 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.policy.fileformats import spark_format
 from snaploom.sources.port import SourceReader
-from snaploom.sources.readers import open_source
+from snaploom.sources.readers import Sources
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark
 
 NOW = parse_instant("2026-06-01T12:00:00Z")
@@ -74,7 +74,7 @@ def reader(
     spark: SparkSession, spec: dict[str, Any], *others: DataSource, now: EpochNanos = NOW
 ) -> SourceReader:
     """The reader of a source named `orders`, beside others that it may read."""
-    return open_source(spark, a_bundle(spec, *others), "orders", now)
+    return Sources(spark, a_bundle(spec, *others), now).reader("orders")
 
 
 def without_spark(spec: dict[str, Any], *others: DataSource) -> SourceSnapshots | None:

@@ -25,7 +25,6 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.sources import port
 from snaploom.sources.databases.declared import DatabaseSource
 from snaploom.sources.databases.reader import open_database
-from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.fileset import FileSet
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.sources.files.reader import open_files
@@ -178,12 +177,6 @@ READERS: tuple[port.OpenReader, ...] = (
 )
 
 
-def open_declared(source: DeclaredSource, context: port.ReaderContext) -> port.SourceReader:
-    """The reader of a source; nothing is listed or read yet."""
-    readers = (open_source(source, context) for open_source in READERS)
-    return next(reader for reader in readers if reader is not None)
-
-
 # From declared sources to their readers, each opened once a run.
 
 
@@ -251,7 +244,8 @@ class Sources:
 
     def _shaped(self, source: DataSource) -> port.SourceReader:
         known = declared(source)
-        opened = open_declared(known, self._context)
+        readers = (open_reader(known, self._context) for open_reader in READERS)
+        opened = next(reader for reader in readers if reader is not None)
         return ShapedReader(opened, known.field, *shapes_of(self._bundle, source.name))
 
 
@@ -283,14 +277,3 @@ def located(
         if found is not None:
             return found
     return error
-
-
-def open_source(
-    spark: SparkSession,
-    bundle: Bundle,
-    name: str,
-    now: EpochNanos,
-    allow: Allowances = NO_ALLOWANCES,
-) -> port.SourceReader:
-    """The reader of one source by itself; a run that reads several opens `Sources`."""
-    return Sources(spark, bundle, now, allow=allow).reader(name)
