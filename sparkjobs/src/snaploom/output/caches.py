@@ -303,12 +303,9 @@ class SubtreeStore:
                 self._store.delete([file.path for file in files])
 
     def remove_unused(self, kept_for: int = KEPT_FOR) -> int:
-        """Remove subtrees unused for some time, by the store's own clock; returns their number.
+        """Remove subtrees unused for nanoseconds, by the store's own clock; returns their number.
 
         Call it after this run has taken or written one: the newest mark gives the time.
-
-        Args:
-            kept_for: nanoseconds.
         """
         keys: dict[str, list[str]] = defaultdict(list)
         newest: dict[str, EpochNanos] = {}

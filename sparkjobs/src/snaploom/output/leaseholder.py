@@ -150,14 +150,9 @@ TERMS = LeaseTerms()
 
 
 class LeaseKeeper:
-    """A run's participation in the election for a lease.
+    """A run's participation in the election for its folder's lease.
 
-    Args:
-        lease: of the folder.
-        holder: id of the run.
-        terms: times of the lease.
-        clock: seconds that never go back, by which everything is decided.
-        wait: waits for seconds, and raises when the run is to stop.
+    `clock` never goes back and decides everything; `wait` raises when the run is to stop.
     """
 
     def __init__(

@@ -28,13 +28,10 @@ _PIECE = 1024 * 1024
 
 
 def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
-    """Put the jar of a driver into the cache; nothing is fetched where it is there.
+    """The driver with the hash of its jar, now in the cache; not fetched where it is there.
 
     Without a hash, any jar that is found is taken, and its hash is new. `repository` is a folder or
     URL; empty for Spark's resolution.
-
-    Returns:
-        The driver with the hash of its jar.
     """
     if jar.sha256 and _is_cached(jar):
         return jar

@@ -468,13 +468,7 @@ def _guarded(name: str, emit: EmitEvent) -> Iterator[None]:
 def run_listeners(
     environment: Mapping[str, str], emit: EmitEvent, is_hurried: Callable[[], bool]
 ) -> Iterator[Begin]:
-    """Let plug-ins listen to the runs of the block.
-
-    Args:
-        environment: of the process.
-        emit: takes what a person should know, from any thread.
-        is_hurried: whether the end must not take long.
-    """
+    """Let plug-ins listen to the runs of the block; `emit` is called from any thread."""
     with ExitStack() as stack:
         begins: dict[str, Begin] = {}
         for entry in entry_points(group=LISTENERS):

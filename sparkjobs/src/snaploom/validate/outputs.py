@@ -221,11 +221,7 @@ def folder_of(output: OutputDataset) -> str:
 
 
 def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
-    """Faults of an output whose folder is, lies in, or holds that of another.
-
-    Returns:
-        The finding, which blames `output`; None where the folders are apart.
-    """
+    """The fault of an output whose folder is, lies in, or holds another's; None where apart."""
     mine, theirs = folder_of(output), folder_of(other)
     if mine == theirs:
         message = f"{other.identity} publishes to the same folder"

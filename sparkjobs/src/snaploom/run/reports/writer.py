@@ -52,9 +52,7 @@ has no age the first members stay: the first failure is why the run failed."""
 def fitting(report: Report, limit: int = LARGEST_REPORT) -> Report:
     """The Report in at most so many bytes of compact JSON, as much of it as fits.
 
-    Args:
-        report: any.
-        limit: bytes; at least 100,000, which all that is no list always fits into.
+    All that is no list always fits into 100,000, the least limit.
     """
     if _size(report.dump()) <= limit:
         return report

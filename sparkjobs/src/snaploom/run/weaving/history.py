@@ -31,11 +31,7 @@ MOST_SHOWN = 20
 
 
 def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree) -> tuple[str, ...]:
-    """Compare the tree with everything that was ever published.
-
-    Returns:
-        Warnings: swaps, and contradictions that are published nevertheless.
-    """
+    """Warnings from everything ever published: swaps, contradictions published nevertheless."""
     published = continued(history.structure_of(version.nodes) for version in state.models)
     merge = merge_structures(published, structure_of(tree))
     if merge.conflicts and _refuses(output):
@@ -109,11 +105,7 @@ class SchemaHistory:
 def refuse_conflicts(
     output: OutputDataset, others: list[tuple[EpochNanos, str]], time: EpochNanos, schema: str
 ) -> tuple[str, ...]:
-    """Compare a schema with those of other snapshots.
-
-    Returns:
-        Contradictions that are published nevertheless.
-    """
+    """Contradictions with schemas of other snapshots that are published nevertheless."""
     conflicts = conflicts_with(others, time, schema)
     if conflicts and _refuses(output):
         raise HistoryIncompatible(

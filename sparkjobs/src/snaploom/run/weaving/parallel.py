@@ -24,17 +24,10 @@ def in_parallel(
     work: Callable[[str], Result],
     goes_on: Callable[[], bool],
 ) -> dict[str, Result]:
-    """Do everything that is named; the earlier ones first, as far as that is possible.
+    """Do everything that is named, each in its own thread, earlier ones first where possible.
 
-    Args:
-        names: names of the outputs.
-        after: by name, what must have been done before, however that ended.
-        most: maximum number at a time.
-        work: does one of them; called in a thread of its own.
-        goes_on: whether more may be begun; what has begun is waited for in any case.
-
-    Returns:
-        Result of each that was begun, in the order of `names`.
+    One waits for those named in `after`, however they ended. What has begun is waited for also when
+    it no longer `goes_on`. Gives the result of each that was begun, in the order of `names`.
     """
     return _Crew(names, after, most, work, goes_on).result()
 

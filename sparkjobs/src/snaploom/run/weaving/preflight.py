@@ -54,11 +54,7 @@ def never_before(clock: Clock, newest: EpochNanos | None) -> Clock:
 
 
 def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tuple[str, ...]:
-    """Compare a clock with the log.
-
-    Returns:
-        Warnings.
-    """
+    """Warnings of a clock that is behind the log."""
     newest = newest_moment(state)
     if newest is None or newest - present <= TOLERATED:
         return ()
@@ -147,11 +143,7 @@ def begin(
     clock: Callable[[], EpochNanos],
     emit: EmitEvent,
 ) -> tuple[PlannedSnapshot, ...]:
-    """Record what is known before anything is woven: warnings, an estimate, what is left out.
-
-    Returns:
-        The snapshots that are to be woven.
-    """
+    """The snapshots to weave, once warnings, an estimate and what is left out are recorded."""
     due = planned.plan.due
     for message in check_clock(planned.bundle, planned.state, clock()):
         record.warn(message)
