@@ -417,7 +417,7 @@ ELSEWHERE = {
     "tests/unit/storage/test_manifest.py": {
         "CommitOutcomeUnknown": "test_refusal_after_a_lost_answer_is_no_answer",
     },
-    "tests/unit/storage/test_object_stores.py": {
+    "tests/unit/storage/test_local_store.py": {
         "StoreNotSafe": "test_self_test_refuses_a_store_where_the_second_writer_wins",
     },
 }

@@ -122,11 +122,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """End the connection unless the block ends in so many seconds; None for any number.
-
-        Raises:
-            TimeoutError: it did not, whether or not it failed.
-        """
+        """End the connection unless the block ends in so many seconds; None for any number."""
         timer = None if seconds is None else threading.Timer(seconds, self._end)
         if timer is not None:
             timer.daemon = True

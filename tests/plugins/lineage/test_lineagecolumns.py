@@ -23,13 +23,13 @@ from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array
 
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom.plugins.lineage.columns import (
+from snaploom.plugins.lineage.events import (
     ColumnLineage,
     QueryColumn,
+    column_facet,
     column_lineage,
     query_columns,
 )
-from snaploom.plugins.lineage.events import column_facet
 from snaploom.run.runevents import ReadColumns, WovenColumns
 
 

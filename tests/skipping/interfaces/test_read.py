@@ -19,7 +19,7 @@ from snaploom.models.outputdataset import DataFormat
 from snaploom.models.report import RunPhase
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
-from snaploom.types.keytexts import normalized
+from snaploom.types.merge import normalized
 
 DAYS = range(1, 4)
 PER_DAY = 100

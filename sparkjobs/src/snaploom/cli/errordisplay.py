@@ -12,8 +12,8 @@ from cyclopts import CycloptsError, UnknownCommandError
 from snaploom.cli.console import message_console, print_error
 from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
-from snaploom.extras import missing_package
 from snaploom.models.findings import InvalidDeclarations, make_finding
+from snaploom.ondemand import missing_package
 from snaploom.policy.variables import DEBUG_VARIABLE
 
 INTERNAL_ERROR = 1

@@ -245,11 +245,7 @@ def _refuse_unbounded(schema: Schema, path: str) -> None:
 
 
 def without_null(source: Schema, path: str) -> Schema:
-    """The schema of `X | None` as that of X, which may be left out.
-
-    Raises:
-        UnknownConstruct: it is a union of more than one thing and null.
-    """
+    """The schema of `X | None` as that of X, which may be left out."""
     members = [as_object(member) for member in as_list(source["anyOf"])]
     given = [member for member in members if member != {"type": "null"}]
     if len(given) != 1:

@@ -393,7 +393,7 @@ class DataComparison:
             doubt = "" if one.is_compared else " (values are not compared)"
             yield f"~ column {one.path} {one.before} -> {one.after}{doubt}"
         for column in rows.columns[:_TEXT_COLUMNS]:
-            yield f"~ {column.path}: {_rows(column.rows)}"
+            yield f"~ {column.path}: {column.rows:,} row{'' if column.rows == 1 else 's'}"
         if len(rows.columns) > _TEXT_COLUMNS:
             yield f"~ {len(rows.columns) - _TEXT_COLUMNS} more columns: -o json lists all"
         for sample in rows.samples:
@@ -410,7 +410,3 @@ _SIGNS = {RowChange.ADDED: "+", RowChange.REMOVED: "-", RowChange.CHANGED: "~"}
 
 def _shown(value: str | None) -> str:
     return "NULL" if value is None else value
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number:,} rows"

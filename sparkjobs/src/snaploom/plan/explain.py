@@ -77,7 +77,9 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
             for removal in plan.removing
         ],
         "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
-        "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
+        "collect": None
+        if plan.collecting is None
+        else {"endedSnapshots": plan.collecting.snapshots},
         "dataFindings": [finding.dump() for finding in plan.data_findings],
         "findings": [finding_json(finding) for finding in plan.findings],
     }
@@ -120,10 +122,6 @@ def _snapshot_json(snapshot: PlannedSnapshot) -> JsonValue:
             for source in snapshot.excluded
         ],
     }
-
-
-def _collecting_json(step: CollectEnded) -> JsonValue:
-    return {"endedSnapshots": step.snapshots}
 
 
 def finding_json(finding: Finding) -> JsonValue:

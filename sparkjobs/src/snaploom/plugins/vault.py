@@ -37,11 +37,7 @@ class VaultKeyService:
     """Keys of a transit engine."""
 
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
-        """Name an engine by its URL, such as `https://vault:8200/v1/transit`.
-
-        Raises:
-            KeyUnavailable: the URL is none of HTTP, or its host may not be asked.
-        """
+        """Name an engine by its URL, such as `https://vault:8200/v1/transit`."""
         self._rules = declared_rules(environment)
         try:
             host, port, _ = origin_of(url)

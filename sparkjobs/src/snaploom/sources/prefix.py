@@ -11,13 +11,9 @@ from itertools import pairwise
 
 from whenever import Date, OffsetDateTime, PlainDateTime
 
-from snaploom.models.common import (
-    NANOS_PER_MILLISECOND,
-    NANOS_PER_SECOND,
-    EpochNanos,
-    parse_pattern,
-)
+from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.shortforms import parse_pattern
 from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, OutOfCalendar, local_instant
 from snaploom.policy.addresses import hadoop_uri
 from snaploom.policy.regexes import LinearPattern, linear_pattern

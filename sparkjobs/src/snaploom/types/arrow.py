@@ -65,11 +65,7 @@ def arrow_schema(schema: Struct) -> pa.Schema:
 
 
 def schema_of_arrow(schema: pa.Schema, seen: str) -> Struct:
-    """The schema as which Spark reads columns of Arrow; `seen` names its file, for messages.
-
-    Raises:
-        ValueError: Spark has no type for a column.
-    """
+    """The schema as which Spark reads columns of Arrow; `seen` names its file, for messages."""
     return _struct(list(schema), seen)
 
 

@@ -309,9 +309,6 @@ def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPSer
     """A server that is bound, and not started.
 
     Port 0 is any that is free.
-
-    Raises:
-        ArgumentInvalid: it cannot be bound.
     """
 
     class Handler(_PageHandler):

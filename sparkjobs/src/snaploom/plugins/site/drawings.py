@@ -511,11 +511,13 @@ def tree_drawing(nodes: Sequence[Node]) -> str:
     The nodes have the root first, parents before children, and are not empty.
     """
     tree, found = published_tree(model_of_nodes("", "", nodes))
-    return tree_text(tree, {number: _note(node) for number, node in found.items()})
-
-
-def _note(node: PublishedNode) -> str:
-    return f"left out: {node.left_out}" if node.left_out else node.matched
+    return tree_text(
+        tree,
+        {
+            number: f"left out: {node.left_out}" if node.left_out else node.matched
+            for number, node in found.items()
+        },
+    )
 
 
 def timeline_drawing(lanes: Sequence[Lane], width: int) -> str:

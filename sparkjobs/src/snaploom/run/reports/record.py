@@ -10,6 +10,7 @@ from snaploom import errors
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import (
@@ -23,7 +24,6 @@ from snaploom.models.report import (
     SeenSource,
     SnapshotReason,
     SnapshotReport,
-    UnmatchedRows,
     Unpublished,
 )
 from snaploom.output.entries import SnapshotRecord

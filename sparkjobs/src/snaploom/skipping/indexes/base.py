@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.extras import load_registered
+from snaploom.ondemand import load_registered
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf

@@ -11,9 +11,10 @@ from typing import Self
 from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
 from snaploom.models.findings import Finding, make_finding
-from snaploom.policy.fields import Findings, duplicate_findings
-from snaploom.policy.queries import (
+from snaploom.policy.fields import (
+    Findings,
     clause_findings,
+    duplicate_findings,
     facts_or_findings,
     order_findings,
     table_findings,

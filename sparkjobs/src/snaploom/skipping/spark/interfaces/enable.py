@@ -15,7 +15,7 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
-from snaploom.extras import load_registered
+from snaploom.ondemand import load_registered
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.spark.interfaces import sqlfrontend
 from snaploom.skipping.spark.optimizer import requests, rule

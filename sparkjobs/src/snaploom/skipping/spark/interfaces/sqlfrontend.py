@@ -14,8 +14,8 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from snaploom.extras import plugged
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.ondemand import plugged
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.lifecycle.description import Description
