@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _PLACES = {
-    "__version__": "snaploom.version:VERSION",
+    "__version__": "snaploom.ondemand:VERSION",
     "InvalidDeclarations": "snaploom.models.findings:InvalidDeclarations",
     "Project": "snaploom.project.project:Project",
     "RunFailed": "snaploom.project.results:RunFailed",

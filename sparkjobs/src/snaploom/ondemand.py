@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import TYPE_CHECKING, cast
 
 from snaploom.errors import IndexNotPossible, SnaploomError
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
     judge_sql = sql.judge
     read_folder = reader.read
+
+VERSION = version("snaploom")
+"""Written into Reports, manifests and metrics."""
 
 EXTRAS = {
     "duckdb": "discover",

@@ -38,11 +38,9 @@ from snaploom.models.schemas import (
     UnknownConstruct,
     as_list,
     as_object,
-    check_schemas,
     crd,
     editor_schema,
     structural_schema,
-    write_schemas,
 )
 
 VERSIONS = {kind.name: crd(kind)["spec"]["versions"][0] for kind in KINDS}
@@ -227,14 +225,6 @@ def test_what_is_wrong_is_marked(wrong):
     assert VALIDATOR.is_valid(APPLICATOR)
     assert VALIDATOR.is_valid(SOURCE)
     assert not VALIDATOR.is_valid(wrong)
-
-
-def test_written_schema_is_checked_for_drift(tmp_path):
-    assert check_schemas(tmp_path) == ["snaploom.schema.json is missing"]
-    write_schemas(tmp_path)
-    assert check_schemas(tmp_path) == []
-    (tmp_path / "snaploom.schema.json").write_text("{}")
-    assert check_schemas(tmp_path) == ["snaploom.schema.json differs from the models"]
 
 
 schema_of = cache(structural_schema)

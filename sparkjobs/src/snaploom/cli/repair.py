@@ -16,6 +16,7 @@ from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.confidential import visible
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
 from snaploom.models.findings import InvalidDeclarations
+from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, promised_grace
 from snaploom.output.history import folder_identity, folder_settings
@@ -25,7 +26,6 @@ from snaploom.output.repair import Findings, find_snapshots, restore
 from snaploom.plan.plan import plan_offline
 from snaploom.run.declarations import refuse
 from snaploom.run.folders import open_named
-from snaploom.version import VERSION
 
 # `snaploom gc`: removes what crashed runs and deleted snapshots left behind, and nothing else.
 

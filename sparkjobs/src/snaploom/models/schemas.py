@@ -449,16 +449,6 @@ def write_schemas(folder: Path) -> list[Path]:
     return [path]
 
 
-def check_schemas(folder: Path) -> list[str]:
-    """Differences between a folder and the models, as sentences; empty without any."""
-    path = folder / EDITOR_SCHEMA_FILE
-    if not path.is_file():
-        return [f"{EDITOR_SCHEMA_FILE} is missing"]
-    if path.read_text(encoding="utf-8") != schema_text():
-        return [f"{EDITOR_SCHEMA_FILE} differs from the models"]
-    return []
-
-
 def _branch(kind: str, definition: str) -> JsonValue:
     return {
         "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},

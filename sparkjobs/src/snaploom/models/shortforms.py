@@ -391,9 +391,6 @@ TYPE = ShortForm(
 
 # Patterns of dates in names and columns, such as `yyyyMMdd`: the period that a value names.
 
-WIDEST = 64
-"""Characters of the longest pattern."""
-
 
 class Granularity(StrEnum):
     """Length of the period that a value names."""

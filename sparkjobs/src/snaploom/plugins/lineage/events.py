@@ -34,6 +34,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import DataFormat
 from snaploom.models.outputdataset import OutputDataset as Output
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
+from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
@@ -63,7 +64,6 @@ from snaploom.types.schemas import (
     split_path,
     struct_at,
 )
-from snaploom.version import VERSION
 
 # Datasets that outputs publish, under the names that other tools use for them.
 

@@ -13,6 +13,7 @@ from snaploom.errors import ArgumentInvalid
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
+from snaploom.ondemand import VERSION
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,
@@ -34,7 +35,6 @@ from snaploom.plugins.site.statuspage import (
     status_sections,
     status_tiles,
 )
-from snaploom.version import VERSION
 
 # Whole pages: one HTML document each, which loads nothing and runs no script but its own.
 

@@ -26,6 +26,7 @@ from snaploom.models.report import (
     SnapshotReport,
     Unpublished,
 )
+from snaploom.ondemand import VERSION
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.gc import Swept
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
@@ -49,7 +50,6 @@ from snaploom.run.runevents import (
     WovenColumns,
 )
 from snaploom.sources.registry import declared
-from snaploom.version import VERSION
 
 _log = logging.getLogger(__name__)
 
