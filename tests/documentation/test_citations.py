@@ -1,7 +1,5 @@
 """Targets of citations exist; faults that `make lint` reports of others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the page about sizes derives follows from what was measured."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pages hang together: links lead somewhere, YAML is valid, nothing names a machine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every problem has one entry, one section of the page, and an error that states its case."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -1,7 +1,5 @@
 """Texts that are hard to judge stop neither webhook nor operator, and delay no other namespace."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

@@ -1,7 +1,5 @@
 """Servers that declarations and settings name: which are asked, and what their answers can do."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

@@ -5,8 +5,6 @@ pipes, devices, entries that name foreign files. Nothing outside changes, nothin
 and time are bounded, and every end is success or one clear error. `make prove` tries thousands.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Hostile output folders in Spark's hands: what is given to it, and what its files may name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ what a query does, in a process with little memory (`support.hostile.indexworker
 another index and canaries, which must stay as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Somebody else's YAML on a laptop: refused by the lists of a cluster, opened one by one."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Sequence

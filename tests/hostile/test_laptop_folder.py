@@ -1,7 +1,5 @@
 """`cd theirs && snaploom ...`: of a folder of others nothing runs but what is declared."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """What `run.spark` may contain: settings of Spark, pods and images, by lists."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

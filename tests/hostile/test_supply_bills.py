@@ -1,7 +1,5 @@
 """A bill of materials against the files of an image, in both directions."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

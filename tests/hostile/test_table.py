@@ -1,7 +1,5 @@
 """The tables of entry points and attacks are complete, and the tests that they name exist."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from pathlib import Path

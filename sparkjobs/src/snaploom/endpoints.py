@@ -1,7 +1,5 @@
 """Connections to judged addresses, and requests whose answers are bounded."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import os

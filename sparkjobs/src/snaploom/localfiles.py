@@ -1,7 +1,5 @@
 """Files on this machine: those that users name, our cache, and the end of our processes."""
 
-from __future__ import annotations
-
 import atexit
 import errno
 import os

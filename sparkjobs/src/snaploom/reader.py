@@ -7,8 +7,6 @@ whose schemas differ are read together under the merged schema (types widened, f
 absent NULL), which Spark's own `mergeSchema` refuses to do.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading
@@ -91,7 +89,7 @@ def schema(
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
 ) -> spark_types.StructType:
-    """The schema that `read` gives for the same arguments, without a session; it raises the same."""
+    """The schema that `read` gives for the same arguments, without a session; raises the same."""
     choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
     documents = history.SchemaDocuments(opened.store)

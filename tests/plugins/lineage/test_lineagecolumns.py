@@ -1,7 +1,5 @@
 """Columns are followed from the output down to what is read: joins, transformers and queries."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

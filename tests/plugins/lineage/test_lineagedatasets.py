@@ -1,7 +1,5 @@
 """Names of datasets are those that others give the same data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

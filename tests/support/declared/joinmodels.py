@@ -1,7 +1,5 @@
 """Small data models for planning tests: written in one line each, or random."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random

@@ -4,8 +4,6 @@ The parser judges them, the generated schema with the rules as a library evaluat
 API server itself, inside an object of the kind that they belong to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The 22 queries of TPC-H in Spark's SQL, with the values of their validation run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Works beside each other: what follows a turn happens in order, and nobody is left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """`snaploom.load` without Spark: reading, findings, resources of Python, and what is imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writing of Reports beside a run: the newest wins, failures are retried and logged."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

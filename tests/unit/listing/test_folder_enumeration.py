@@ -1,7 +1,5 @@
 """Snapshots of folders are enumerated without their files, and are those of a full listing."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

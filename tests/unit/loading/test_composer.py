@@ -1,7 +1,5 @@
 """YAML with positions: values, merges, duplicates, and the bounds."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Files and folders to resources: every fault at once, each with its place."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

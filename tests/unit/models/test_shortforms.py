@@ -1,7 +1,5 @@
 """Short forms are the same models as long forms, and nothing is read in two ways."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from typing import Annotated

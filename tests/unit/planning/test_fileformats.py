@@ -1,7 +1,5 @@
 """Formats and options that may be declared, and what each option may hold."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

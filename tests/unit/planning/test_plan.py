@@ -1,7 +1,5 @@
 """"""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import combinations, pairwise

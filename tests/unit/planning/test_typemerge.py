@@ -1,7 +1,5 @@
 """"""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from itertools import permutations

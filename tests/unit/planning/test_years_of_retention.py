@@ -5,8 +5,6 @@ has passed; what was deleted never comes again; the latest stays; and what is le
 reading of the rules leaves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Names: their meaning, and that no other name is taken for ours."""
 
-from __future__ import annotations
-
 import pytest
 from support.storage.folders import DAY, START
 

@@ -1,7 +1,5 @@
 """A cached listing is used as it was written, for files as they were."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """What only a file system does: refusals, links, directories."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource

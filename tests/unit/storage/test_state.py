@@ -1,7 +1,5 @@
 """The fold over entries: what it refuses, and that it is a fold."""
 
-from __future__ import annotations
-
 import datetime as dt
 from zoneinfo import ZoneInfo
 

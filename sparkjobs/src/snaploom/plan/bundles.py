@@ -1,7 +1,5 @@
 """From a set of resources to Bundles; the datasets and Secrets that their sources need."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Effects of changed declarations on an output, and differences of rows of two snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

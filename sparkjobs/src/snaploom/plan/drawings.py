@@ -1,7 +1,5 @@
 """Drawings of a join tree: cards and lines as data, SVG, and Mermaid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice

@@ -1,7 +1,5 @@
 """A plan for readers: the JSON contract of `plan -o json`, and plain text for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from types import MappingProxyType

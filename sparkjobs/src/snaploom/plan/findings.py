@@ -1,7 +1,5 @@
 """Findings about a join tree: ties, unreachable sources, depth, with repairs to suggest."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The plan of a run: join tree, candidates, and the steps for each; pure data."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

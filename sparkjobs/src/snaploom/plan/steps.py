@@ -1,7 +1,5 @@
 """The steps of a run as data, and which snapshot of each source serves each of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ is each source's cheapest arc, and it is unique exactly when each of those is. S
 pass suffices, which handles each relationship once a layer; trees are never enumerated.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

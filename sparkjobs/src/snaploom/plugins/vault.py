@@ -1,7 +1,5 @@
 """A key management service over HTTP: the transit engine of HashiCorp Vault."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """Hosts and addresses that a job may connect to, judged without lookup; URIs for Hadoop."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Checks of single values, texts and SQL that several kinds share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """File formats: one value for each, which other modules ask, and the options that it may have."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Faults of formats and options that declarations name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

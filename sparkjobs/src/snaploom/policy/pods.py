@@ -1,7 +1,5 @@
 """Spark settings and pod templates that a resource may declare, and all allow lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

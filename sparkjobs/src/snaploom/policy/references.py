@@ -1,7 +1,5 @@
 """References between declarations and to columns, with findings about dead ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -7,8 +7,6 @@ silently, so that patterns are rewritten first: what both know is spelled out as
 what RE2 lacks is refused by name. `tests/hostile/test_regexes.py` compares both engines.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

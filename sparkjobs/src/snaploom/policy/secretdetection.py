@@ -13,8 +13,6 @@ is its user's own, so that a finding is a warning and a wrong one stops nothing;
 resources to everybody who may read them, and refuses. No message holds a value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

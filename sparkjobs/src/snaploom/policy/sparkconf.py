@@ -7,8 +7,6 @@ administrator adds it to the list `sparkConf`. Values are judged as well: most a
 times and words, which no class name, path or address is.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Facts about a text of SQL: what it reads, calls and varies by."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Conditions that databases evaluate, and SQL whose result differs when it is computed again."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache

@@ -5,8 +5,6 @@ has for it. Other functions are refused, so a newer Spark's functions are refuse
 judged here; a test compares the list with the registry of the Spark that runs.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

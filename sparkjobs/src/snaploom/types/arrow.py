@@ -1,7 +1,5 @@
 """Types of Arrow as Spark's, both ways."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from snaploom.types.schemas import (

@@ -1,7 +1,5 @@
 """Merging of types over history, casts between types, fields of two schemas, and texts of keys."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """DataRelationship, and kinds that sources refer to: transformers, metadata, sources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

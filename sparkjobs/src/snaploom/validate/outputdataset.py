@@ -1,7 +1,5 @@
 """OutputDataset: references, names of fields, the snapshots it takes, checks, and libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, listing

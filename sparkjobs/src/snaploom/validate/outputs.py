@@ -1,7 +1,5 @@
 """Output folders: absolute, readable, of one output each, and the outputs that read others."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import defaultdict

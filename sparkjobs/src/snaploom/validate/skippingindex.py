@@ -1,7 +1,5 @@
 """SkippingIndex: its target exists, its indexes are possible and their names do not clash."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`validate`: everything that is wrong with a set of resources, kind by kind, then across kinds."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Contracts written, or read from files and compared with what is published and declared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of a list is nested, as the standard has it; a map is an object with its Spark t
 standard lacks are in `customProperties`, whose names then begin with `snaploom`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Events and facets of OpenLineage from events of a run, and columns that columns come from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Listens to runs and sends their lineage in a thread of its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue

@@ -1,7 +1,5 @@
 """`snaploom page` and `serve`: pages as files, and the same in a browser, as of now."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -1,7 +1,5 @@
 """Whole pages of laptops and clusters: one HTML document each, which loads nothing."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import cache

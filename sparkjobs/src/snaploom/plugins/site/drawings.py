@@ -1,7 +1,5 @@
 """The join graph, the fields and the snapshots on a page, as HTML and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

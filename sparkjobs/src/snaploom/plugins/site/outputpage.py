@@ -1,7 +1,5 @@
 """Derives the page of an output from declarations and published snapshots; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Data of a page, quantities for people, and HTML by construction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

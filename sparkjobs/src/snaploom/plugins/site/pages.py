@@ -1,7 +1,5 @@
 """Pages and status of outputs: what is declared and published, each read once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

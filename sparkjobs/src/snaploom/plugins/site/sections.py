@@ -1,7 +1,5 @@
 """The sections of an output's page, each from its data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
