@@ -14,13 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.hostile.foldermutations import (
-    Outside,
-    append,
-    foreign_names,
-    foreign_type,
-    mutations,
-)
+from support.hostile.foldermutations import Outside, append, foreign_names, foreign_type, mutations
 from support.hostile.folderoperations import (
     CHANGING,
     LONG_AGO,

@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import CommandResult, snaploom
-from support.hostile.foldermutations import (
-    Outside,
-    append,
-    foreign_type,
-    sealed,
-    with_schema,
-)
+from support.hostile.foldermutations import Outside, append, foreign_type, sealed, with_schema
 from support.hostile.folderoperations import good_folder, parquet
 
 from snaploom import reader

@@ -21,12 +21,7 @@ from support.operator.operatorharness import NAMESPACE, FakeHarness, condition, 
 from support.operator.webhooks import a_webhook
 from support.servers.certificates import Authority
 
-from snaploom_operator.cluster.port import (
-    CONFIG_MAPS,
-    OURS,
-    SPARK_APPLICATIONS,
-    ApiResource,
-)
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, SPARK_APPLICATIONS, ApiResource
 
 MARKER = "canary-b7e41f0c"
 JDBC = {

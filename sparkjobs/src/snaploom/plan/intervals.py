@@ -20,12 +20,7 @@ from snaploom.models.common import (
     TimeOffset,
     parse_instant,
 )
-from snaploom.models.outputdataset import (
-    FromCron,
-    FromInterval,
-    LocalDateTime,
-    SnapshotFilter,
-)
+from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, SnapshotFilter
 from snaploom.models.report import SnapshotReason
 from snaploom.plan.times import (
     FIRST_INSTANT,

@@ -34,14 +34,7 @@ from snaploom.skipping.lifecycle.declaration import (
 )
 from snaploom.skipping.lifecycle.description import describe, same_file
 from snaploom.skipping.lifecycle.machine import Timing
-from snaploom.skipping.lifecycle.operations import (
-    compact,
-    create,
-    drop,
-    recover,
-    refresh,
-    vacuum,
-)
+from snaploom.skipping.lifecycle.operations import compact, create, drop, recover, refresh, vacuum
 from snaploom.skipping.stores.folder import FolderIndexStore
 
 ON_A = Declaration((Index(type="MIN_MAX", column="a"),))
