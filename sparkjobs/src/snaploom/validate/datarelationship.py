@@ -75,19 +75,15 @@ def _patterns(transformer: Transformer, path: str) -> Iterator[tuple[str, str | 
 
 def _findings(
     transformer: Transformer, owner: FieldTransformer, path: str, scope: Scope
-) -> list[Finding]:
-    findings: list[Finding] = []
+) -> Iterator[Finding]:
     if transformer.expression is not None:
         sql, at = transformer.expression.sql, f"{path}.expression.sql"
-        findings.extend(_expression(sql, owner, at, scope))
+        yield from _expression(sql, owner, at, scope)
     if transformer.rename is None and not transformer.replace_inputs:
-        findings.append(_beside(transformer, owner, path))
+        yield _beside(transformer, owner, path)
     if transformer.snapshot_range is not None:
         snapshots = transformer.snapshot_range
-        findings.extend(
-            range_findings(snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange")
-        )
-    return findings
+        yield from range_findings(snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange")
 
 
 def _replacement(
@@ -184,24 +180,23 @@ def _references(source: DataSource, scope: Scope) -> Findings:
 # DataRelationship: every source once, keys of one shape, queries that read declared columns.
 
 
-def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findings:
+def relationship_findings(relationship: DataRelationship, scope: Scope) -> Iterator[Finding]:
     """Everything that is wrong with one relationship, references included."""
-    findings: list[Finding] = []
     first = relationship.spec.representations[0]
     seen: dict[str, int] = {}
     for index, representation in enumerate(relationship.spec.representations):
         path = f"spec.representations[{index}]"
         for place, name in enumerate(representation.data_sources):
             at = f"{path}.dataSources[{place}]"
-            findings.extend(scope.missing("DataSource", name, relationship, at))
+            yield from scope.missing("DataSource", name, relationship, at)
             if name in seen:
-                findings.append(_repeated(relationship, name, seen[name], index, at))
+                yield _repeated(relationship, name, seen[name], index, at)
             seen.setdefault(name, index)
-        findings.extend(_shape(relationship, first, representation, path))
-        findings.extend(_texts(relationship, index, path))
+        yield from _shape(relationship, first, representation, path)
+        yield from _texts(relationship, index, path)
         for place, component in enumerate(representation.join_key):
-            findings.extend(_component(relationship, component, f"{path}.joinKey[{place}]", scope))
-    return (*findings, *key_column_findings(relationship, scope))
+            yield from _component(relationship, component, f"{path}.joinKey[{place}]", scope)
+    yield from key_column_findings(relationship, scope)
 
 
 def _repeated(owner: DataRelationship, name: str, first: int, second: int, path: str) -> Finding:

@@ -67,21 +67,19 @@ _TRUE_OR_FALSE = ("boolean", "")
 """Types of an expectation; of some the text does not show any, and Spark has the last word."""
 
 
-def check_findings(output: OutputDataset, scope: Scope) -> Findings:
+def check_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     """Everything that is wrong with the expectations of an output."""
     fields = _fields(output)
-    findings: list[Finding] = []
     for index, check in enumerate(output.spec.checks):
         path = f"spec.checks[{index}].expression"
         facts, wrong = expression_findings(
             check.expression, output, path, scope, aggregate=True, refused=CHANGES_VERDICTS
         )
-        findings.extend(wrong)
+        yield from wrong
         if facts is not None and not wrong:
-            findings.extend(_not_of_output(output, facts, fields, path))
-            findings.extend(_not_declared(output, facts, fields, path, scope))
-            findings.extend(_not_boolean(output, facts, check.expression, path))
-    return tuple(findings)
+            yield from _not_of_output(output, facts, fields, path)
+            yield from _not_declared(output, facts, fields, path, scope)
+            yield from _not_boolean(output, facts, check.expression, path)
 
 
 def cluster_findings(output: OutputDataset, scope: Scope) -> Findings:
@@ -316,21 +314,19 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
     )
 
 
-def _sources(output: OutputDataset, scope: Scope) -> Findings:
+def _sources(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     model = output.spec.data_model
     root = (model.root_data_source.data_source, f"{_MODEL}.rootDataSource.dataSource")
     others = (
         (other.data_source, f"{_MODEL}.otherDataSources[{index}].dataSource")
         for index, other in enumerate(model.other_data_sources)
     )
-    findings: list[Finding] = []
     first: dict[str, str] = {}
     for name, path in (root, *others):
-        findings.extend(scope.missing("DataSource", name, output, path))
+        yield from scope.missing("DataSource", name, output, path)
         if name in first:
-            findings.append(_listed_twice(output, name, first[name], path))
+            yield _listed_twice(output, name, first[name], path)
         first.setdefault(name, path)
-    return tuple(findings)
 
 
 def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Finding:
@@ -343,23 +339,21 @@ def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Fi
     )
 
 
-def _field_names(output: OutputDataset) -> Findings:
+def _field_names(output: OutputDataset) -> Iterator[Finding]:
     partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
     taken = {RESERVED_FIELD: "reserved for the columns of the source itself"}
-    findings: list[Finding] = []
     if partitioned is not None:
         name = partitioned.field_name
         if name.casefold() == RESERVED_FIELD:
             path = "spec.outputFolder.snapshotFormat.hivePartitioned.fieldName"
-            findings.append(_name_taken(output, name, taken[RESERVED_FIELD], path))
+            yield _name_taken(output, name, taken[RESERVED_FIELD], path)
         else:
             taken[name.casefold()] = "the partition column"
     for index, other in enumerate(output.spec.data_model.other_data_sources):
         folded, path = other.field_name.casefold(), f"{_MODEL}.otherDataSources[{index}].fieldName"
         if folded in taken:
-            findings.append(_name_taken(output, other.field_name, taken[folded], path))
+            yield _name_taken(output, other.field_name, taken[folded], path)
         taken.setdefault(folded, f"the field of DataSource/{other.data_source}")
-    return tuple(findings)
 
 
 def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding:
@@ -372,19 +366,17 @@ def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding
     )
 
 
-def _relationships(output: OutputDataset, scope: Scope) -> Findings:
-    findings: list[Finding] = []
+def _relationships(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     listed = set(output.spec.data_model.sources)
     for index, used in enumerate(output.spec.data_model.data_relationships):
         path = f"{_MODEL}.dataRelationships[{index}]"
-        findings.extend(scope.missing("DataRelationship", used.name, output, f"{path}.name"))
+        yield from scope.missing("DataRelationship", used.name, output, f"{path}.name")
         relationship = scope.relationships.get(used.name)
         if relationship is not None:
             known = relationship.spec.data_sources
-            findings.extend(_exclusions(output, used, known, path, scope.guesses))
+            yield from _exclusions(output, used, known, path, scope.guesses)
             if listed <= scope.sources.keys():
-                findings.extend(_unused(output, used, listed & set(known), path))
-    return tuple(findings)
+                yield from _unused(output, used, listed & set(known), path)
 
 
 def _exclusions(

@@ -151,22 +151,18 @@ def _expression(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> 
     return expression_findings(index.expression, owner, f"{path}.expression", scope)[1]
 
 
-def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
-    findings: list[Finding] = []
+def _parameters(index: Index, owner: SkippingIndex, path: str) -> Iterator[Finding]:
     for name, value in index.parameters.items():
         allowed, expected = _PARAMETERS.get((index.type, name), (None, ""))
         if allowed is not None and not allowed(value):
-            findings.append(
-                owner.finding(
-                    "SL186",
-                    f"{path}.parameters.{name}",
-                    f"{index.type} cannot use this value of {name}",
-                    found=value,
-                    expected=expected,
-                    hint=f"write {expected}, or leave {name} out",
-                )
+            yield owner.finding(
+                "SL186",
+                f"{path}.parameters.{name}",
+                f"{index.type} cannot use this value of {name}",
+                found=value,
+                expected=expected,
+                hint=f"write {expected}, or leave {name} out",
             )
-    return findings
 
 
 def _names(resource: SkippingIndex) -> list[Finding]:
