@@ -25,7 +25,7 @@ def test_a_changed_module_runs_the_tests_that_import_it_and_no_others() -> None:
 
 
 def test_a_module_that_is_imported_by_another_counts() -> None:
-    assert files_to_test({_CRON})[TESTS / "unit/planning/test_availability.py"] > 1
+    assert files_to_test({_CRON})[TESTS / "unit/planning/test_fileformats.py"] > 1
 
 
 def test_a_command_counts_where_it_is_run() -> None:
