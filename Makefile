@@ -131,7 +131,7 @@ prove: install java components ## Run the long forms of the proofs, for an hour 
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py \
 	  tests/publication/test_kill.py tests/jobs/test_oracle.py tests/hostile/test_sql_fuzz.py \
 	  tests/hostile/test_folders_links.py tests/hostile/test_folders_mutations.py \
-	  tests/hostile/test_indexes_folders.py tests/hostile/test_regexes_history.py \
+	  tests/hostile/test_indexes_folders.py tests/hostile/test_regexes.py \
 	  tests/skipping/proof/test_generated.py tests/skipping/proof/test_expressions.py \
 	  tests/jobs/test_processes.py --timeout=7200
 

@@ -47,10 +47,9 @@ from snaploom.models.outputdataset import (
     UsedRelationship,
 )
 from snaploom.plan.bundles import bundle_for
-from snaploom.plan.graph import join_graph
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PublishedState, plan_run
-from snaploom.plan.tree import plan_tree
+from snaploom.plan.tree import join_graph, plan_tree
 from snaploom.validate.validator import validate
 
 SNAPSHOTS = 30

@@ -1,7 +1,5 @@
 """Changes that break users of a release are refused; those that add are not."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

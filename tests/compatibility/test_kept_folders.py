@@ -1,7 +1,5 @@
 """What a release published and indexed stays readable, and goes on under this version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands of `console` blocks print what the pages show."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

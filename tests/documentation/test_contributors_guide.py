@@ -1,7 +1,5 @@
 """Additions made as CONTRIBUTING.md describes work."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Every finding has a smallest input, whose text states place, fault and fix."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages about operations: their commands print what they show, and what they refer to exists."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

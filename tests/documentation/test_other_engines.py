@@ -1,7 +1,5 @@
 """Other engines read by the page's own scripts what `snaploom.read` reads, whatever happened."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 import runpy

@@ -1,7 +1,5 @@
 """Pages for a session: their Python, SQL and commands have the results that they show."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every problem has one entry, one section of the page, and an error that states its case."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json
@@ -417,7 +415,7 @@ ELSEWHERE = {
     "tests/unit/storage/test_manifest.py": {
         "CommitOutcomeUnknown": "test_refusal_after_a_lost_answer_is_no_answer",
     },
-    "tests/unit/storage/test_object_stores.py": {
+    "tests/unit/storage/test_local_store.py": {
         "StoreNotSafe": "test_self_test_refuses_a_store_where_the_second_writer_wins",
     },
 }

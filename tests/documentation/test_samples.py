@@ -1,7 +1,5 @@
 """The examples of the two JSON contracts are what the customer example prints."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hosted workflows call what people call, and run nobody's code that is not pinned."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -11,8 +11,7 @@ from support.documentation.examples import REPOSITORY
 from snaploom.loading.load import load
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.plan.graph import join_graph
-from snaploom.plan.tree import JoinTree, plan_tree
+from snaploom.plan.tree import JoinTree, join_graph, plan_tree
 
 EXAMPLES = ("flights", "customer", "tpch")
 STARTER = REPOSITORY / "sparkjobs/src/snaploom/cli/templates"

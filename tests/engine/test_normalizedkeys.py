@@ -15,7 +15,7 @@ from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import RowsMultiplied, SourceSchemaInvalid
 from snaploom.models.datarelationship import Normalization
 from snaploom.spark.types import find_field
-from snaploom.types.keytexts import DASHES, WHITE_SPACE, normalized
+from snaploom.types.merge import DASHES, WHITE_SPACE, normalized
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,9 @@ from snaploom.engine.unmatched import (
     unmatched_rows,
     unmatched_warnings,
 )
-from snaploom.models.report import JoinMeasure, KeySpellings, NearMiss, UnmatchedRows
-from snaploom.types.keytexts import CANDIDATES, normalized
+from snaploom.models.datarelationship import KeySpellings, NearMiss, UnmatchedRows
+from snaploom.models.report import JoinMeasure
+from snaploom.types.merge import CANDIDATES, normalized
 
 pytestmark = pytest.mark.spark
 

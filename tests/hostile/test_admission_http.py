@@ -1,7 +1,5 @@
 """What somebody who reaches the webhook's port can do to it: nothing that others notice."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -3,8 +3,6 @@
 Sources are opened without validation, as from a Bundle that somebody else made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,14 +1,12 @@
 """Servers that declarations and settings name: which are asked, and what their answers can do."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -19,7 +17,7 @@ from support.declared.declarations import Raw, document, files, output, parsed
 from support.skipping.fakeopensearch import a_definition, options_of
 
 from snaploom import endpoints as connections
-from snaploom.endpoints import EndpointRefused, connect, post
+from snaploom.endpoints import EndpointRefused, connect, origin_of
 from snaploom.errors import IndexNotPossible, KeyUnavailable, SkippingError
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import SkippingIndex
@@ -313,7 +311,7 @@ def test_of_several_addresses_only_allowed_ones_are_asked(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("host", ["a..example", f"{'a' * 64}.example"])
 def test_a_name_that_cannot_be_asked_for_is_refused(host: str) -> None:
     with pytest.raises(EndpointRefused, match="empty or too long"):
-        post(f"http://{host}/", b"", {}, OF_ADMINISTRATOR, timeout=1, most=1)
+        connect(host, 80, 1, OF_ADMINISTRATOR)
 
 
 def test_a_few_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,6 +397,24 @@ def test_an_answer_that_drips_is_not_waited_for(
     assert time.monotonic() - began < 20
 
 
+def test_a_handshake_that_drips_is_not_waited_for() -> None:
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"\x16\x03\x03\x40\x00")
+            while True:
+                connection.sendall(b"\x02")
+                time.sleep(0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        keys = VaultKeyService(f"https://127.0.0.1:{server.getsockname()[1]}", {"VAULT_TOKEN": "t"})
+        began = time.monotonic()
+        with pytest.raises(KeyUnavailable, match="no key"):
+            keys.unwrap("a", "b")
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -458,9 +474,9 @@ def test_no_setting_leads_to_a_metadata_service(host: str) -> None:
     "url",
     ["file:///etc/passwd", "ftp://h/", "http://u:p@h/", "http://", "gopher://h", "http://h:x"],
 )
-def test_only_plain_addresses_of_http_are_posted_to(url: str) -> None:
+def test_only_plain_addresses_of_http_are_asked(url: str) -> None:
     with pytest.raises(EndpointRefused):
-        post(url, b"", {}, EndpointRules(), timeout=1, most=1)
+        origin_of(url)
 
 
 # Answers of a document server.

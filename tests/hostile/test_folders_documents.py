@@ -1,7 +1,5 @@
 """Documents of a hostile folder: names, bounds, classes by name, and what reaches a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

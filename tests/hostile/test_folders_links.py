@@ -1,7 +1,5 @@
 """No operation on a local folder follows a link below its root, not even one made meanwhile."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -5,8 +5,6 @@ pipes, devices, entries that name foreign files. Nothing outside changes, nothin
 and time are bounded, and every end is success or one clear error. `make prove` tries thousands.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -16,13 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.hostile.foldermutations import (
-    Outside,
-    append,
-    foreign_names,
-    foreign_type,
-    mutations,
-)
+from support.hostile.foldermutations import Outside, append, foreign_names, foreign_type, mutations
 from support.hostile.folderoperations import (
     CHANGING,
     LONG_AGO,

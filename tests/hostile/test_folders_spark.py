@@ -1,19 +1,11 @@
 """Hostile output folders in Spark's hands: what is given to it, and what its files may name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import CommandResult, snaploom
-from support.hostile.foldermutations import (
-    Outside,
-    append,
-    foreign_type,
-    sealed,
-    with_schema,
-)
+from support.hostile.foldermutations import Outside, append, foreign_type, sealed, with_schema
 from support.hostile.folderoperations import good_folder, parquet
 
 from snaploom import reader

@@ -1,7 +1,5 @@
 """Footers of which Arrow must not be asked everything: it ends the process."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os

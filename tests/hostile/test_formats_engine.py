@@ -3,8 +3,6 @@
 The readers are opened without validation, as from a Bundle that somebody else made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is bounded before memory or time is taken: pages of Parquet, Java's objects, filters."""
 
-from __future__ import annotations
-
 import io
 import resource
 import time

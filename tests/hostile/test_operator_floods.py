@@ -1,7 +1,5 @@
 """What the operator writes for one tenant is bounded, whatever the tenant declares."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable

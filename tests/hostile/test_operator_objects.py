@@ -1,7 +1,5 @@
 """Objects that nobody can read: each is kept as such, and ends nothing but itself."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

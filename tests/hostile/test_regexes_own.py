@@ -1,7 +1,5 @@
 """Our own regular expressions, over texts of tenants, folders and servers, are linear too."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """A marker in place of every credential: whatever fails, nobody can read it anywhere."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -3,8 +3,6 @@
 The first tests show that Spark without the gate does what is refused here.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import sys

@@ -1,7 +1,5 @@
 """Legal texts stay legal: what the documentation of Spark, TPC-H and people write goes through."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """SQL that gives other rows when it is computed again is refused before Spark and in the job."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile SQL before it reaches Spark: every field whose text becomes SQL has the same gate."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -29,7 +29,7 @@ import snaploom as sl
 from snaploom.engine import unmatched
 from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.report import DataFinding, RunPhase
-from snaploom.plugins.site.sections import reading_snippets
+from snaploom.plugins.site.pagedata import reading_snippets
 from snaploom.run.weaving.datafindings import sample_texts
 from snaploom.types.schemas import Field, Map, Simple, Struct
 

@@ -1,7 +1,5 @@
 """Outputs as tasks of Airflow: the real package parses a DAG file, runs it, retries and skips."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Outputs as assets of Dagster: the real package materializes them, and shows what failed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -6,8 +6,6 @@ Events come in by HTTP, with a key, go through Kafka into the database, and are 
 catalogue's own API.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

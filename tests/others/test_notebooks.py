@@ -1,7 +1,5 @@
 """Notebooks of `examples/notebooks` run from the first cell to the last, and keep no outputs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

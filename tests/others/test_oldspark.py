@@ -1,7 +1,5 @@
 """The library runs on the oldest Spark that is supported, where tables of Iceberg and Delta are."""
 
-from __future__ import annotations
-
 import pytest
 from support.weaving.oldspark import run_tests
 

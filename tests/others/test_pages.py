@@ -1,7 +1,5 @@
 """What the page about orchestrators shows is what their own packages take."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -17,7 +17,7 @@ from snaploom import ondemand
 if TYPE_CHECKING:
     from snaploom.errors import SnaploomError as SnaploomError
     from snaploom.models.findings import InvalidDeclarations as InvalidDeclarations
-    from snaploom.models.yamltext import to_yaml as to_yaml
+    from snaploom.models.kinds import to_yaml as to_yaml
     from snaploom.project.project import Project as Project
     from snaploom.project.project import load as load
     from snaploom.project.resources import DataRelationship as DataRelationship
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _PLACES = {
-    "__version__": "snaploom.version:VERSION",
+    "__version__": "snaploom.ondemand:VERSION",
     "InvalidDeclarations": "snaploom.models.findings:InvalidDeclarations",
     "Project": "snaploom.project.project:Project",
     "RunFailed": "snaploom.project.results:RunFailed",
@@ -43,7 +43,7 @@ _PLACES = {
     "load": "snaploom.project.project:load",
     "read": "snaploom.reader:read",
     "schema": "snaploom.reader:schema",
-    "to_yaml": "snaploom.models.yamltext:to_yaml",
+    "to_yaml": "snaploom.models.kinds:to_yaml",
     **{
         kind: f"snaploom.project.resources:{kind}"
         for kind in (

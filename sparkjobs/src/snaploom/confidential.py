@@ -1,7 +1,5 @@
 """The secrets that this process has read, and texts without them or control characters."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,15 +1,12 @@
 """Connections to judged addresses, and requests whose answers are bounded."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import os
 import socket
-import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -37,16 +34,6 @@ class EndpointRefused(SnaploomError):
 
 class AnswerTooLong(EndpointRefused):
     """An answer that is longer, or takes longer, than one may."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Answer of a server."""
-
-    status: int
-    """HTTP status."""
-    body: bytes
-    """The whole body."""
 
 
 def refuse_host(host: str, port: int, rules: EndpointRules) -> None:
@@ -122,11 +109,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """End the connection unless the block ends in so many seconds; None for any number.
-
-        Raises:
-            TimeoutError: it did not, whether or not it failed.
-        """
+        """End the connection unless the block ends in so many seconds; None for any number."""
         timer = None if seconds is None else threading.Timer(seconds, self._end)
         if timer is not None:
             timer.daemon = True
@@ -166,44 +149,6 @@ def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
                 expected="an answer of the server that was meant",
             )
     return bytes(found)
-
-
-def post(
-    url: str,
-    body: bytes,
-    headers: Mapping[str, str],
-    rules: EndpointRules,
-    *,
-    timeout: float,
-    most: int,
-) -> Answer:
-    """Send one request and read the whole answer, up to `most` bytes, within `timeout` seconds.
-
-    Raises:
-        EndpointRefused: the server may not be asked, or its answer is too long.
-        OSError: no answer in time; HTTPException: one that is none of HTTP.
-    """
-    host, port, is_secure = origin_of(url)
-    parts = urlsplit(url)
-    connection = connect(host, port, timeout, rules)
-    deadline = Deadline()
-    try:
-        with deadline.within(timeout):
-            deadline.watch(connection)
-            if is_secure:
-                secured = ssl.create_default_context()
-                connection = secured.wrap_socket(connection, server_hostname=host)
-            client = http.client.HTTPConnection(host, port, timeout=timeout)
-            client.sock = connection
-            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            client.request("POST", target, body=body, headers=dict(headers))
-            response = client.getresponse()
-            found = bounded_body(response.read1, most, f"{host}:{port}")
-            if response.length:
-                raise http.client.IncompleteRead(b"", response.length)
-        return Answer(response.status, found)
-    finally:
-        connection.close()
 
 
 def origin_of(url: str) -> tuple[str, int, bool]:
@@ -281,8 +226,15 @@ class _JudgedConnection(HTTPConnection):
     longest: int
     """Bytes of the longest answer, unpacked."""
 
+    def connect(self) -> None:
+        with ExitStack() as self._until_secure:
+            super().connect()
+
     def _new_conn(self) -> socket.socket:
-        return _connected(self, self.judged_by)
+        connection, deadline = _connected(self, self.judged_by), Deadline()
+        self._until_secure.enter_context(deadline.within(_seconds(self.timeout)))
+        deadline.watch(connection)  # a handshake of TLS may come byte by byte, too
+        return connection
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
         deadline = Deadline()

@@ -1,7 +1,5 @@
 """Files on this machine: those that users name, our cache, and the end of our processes."""
 
-from __future__ import annotations
-
 import atexit
 import errno
 import os
@@ -47,9 +45,6 @@ def read_plain(path: Path | str, most: int) -> bytes:
     """Read a plain file, of a longer one the beginning: one byte more than it may have.
 
     `most` is the number of bytes that it may have.
-
-    Raises:
-        OSError: as `open_plain`.
     """
     with open_plain(path) as stream:
         return stream.read(most + 1)
@@ -121,9 +116,6 @@ CACHE_VARIABLE = "XDG_CACHE_HOME"
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of Snaploom's caches, which need not exist.
 
-    Args:
-        environment: the process's.
-
     Raises:
         FileNotFoundError: no folder is named, and the user has no home, as in some containers.
     """
@@ -138,12 +130,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_own_folder(folder: Path, depth: int) -> bool:
-    """Whether only this user can change what is in a folder; makes the folders that are missing.
-
-    Args:
-        folder: holds what is code to a JVM.
-        depth: number of folders to look at, this one and those around it.
-    """
+    """Whether only this user can change what is in a folder; makes the folders that are missing."""
     folders = (folder, *folder.parents)[depth - 1 :: -1]
     for each in folders:
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,14 +138,7 @@ def is_own_folder(folder: Path, depth: int) -> bool:
 
 
 def private_folder(place: str = "") -> Path:
-    """The folder for this user's temporary files, which nobody else can enter; made if missing.
-
-    Args:
-        place: folder in which it is; empty for that of temporary files.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """The folder for this user's temporary files, which nobody else can enter; made if missing."""
     folder = Path(place or gettempdir()).absolute() / f"snaploom-{os.geteuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -1,5 +1,7 @@
 """Imports on demand: the one border that keeps Spark and other slow packages out of `import`.
 
+Packages and plug-ins that only some installations have are found here too, by extra or entry point.
+
 `snaploom --help`, `plan --offline` and runs with nothing due must not wait for Spark, nor
 `validate` for a parser of SQL that many declarations do without. Functions that need them are
 called as `ondemand.name(...)`: it is imported at that moment, and type checkers see the function
@@ -9,11 +11,12 @@ checkable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import TYPE_CHECKING, cast
 
-from snaploom.extras import missing_package
+from snaploom.errors import IndexNotPossible, SnaploomError
 
 if TYPE_CHECKING:
     from snaploom import reader
@@ -44,6 +47,97 @@ if TYPE_CHECKING:
 
     judge_sql = sql.judge
     read_folder = reader.read
+
+VERSION = version("snaploom")
+"""Written into Reports, manifests and metrics."""
+
+EXTRAS = {
+    "duckdb": "discover",
+    "fastavro": "discover",
+    "numpy": "spark",
+    "opensearchpy": "opensearch",
+    "pandas": "spark",
+    "py4j": "spark",
+    "pyarrow": "spark",
+    "pyspark": "spark",
+}
+"""By the name that is imported. `data` brings some of them too, for Sparks of others."""
+
+
+class PackageMissing(SnaploomError):
+    """A package of an extra, or a plug-in, is not installed."""
+
+
+def missing_package(error: BaseException) -> PackageMissing | None:
+    """The error to show where an import failed for want of an extra; None for other failures."""
+    seen: BaseException | None = error
+    while seen is not None:
+        name = (seen.name or "").partition(".")[0] if isinstance(seen, ModuleNotFoundError) else ""
+        if name in EXTRAS:
+            return PackageMissing(
+                "a package that this needs is not installed",
+                found=f"no package {name}",
+                expected=f"the extra {EXTRAS[name]} of snaploom",
+                hint=f"pip install 'snaploom[{EXTRAS[name]}]'",
+            )
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def plugged(group: str, name: str, what: str) -> object:
+    """Load the object that a plug-in registers as an entry point.
+
+    `what` is the subject of messages.
+
+    Raises:
+        PackageMissing: no installed package registers it, or one cannot be loaded.
+    """
+    found = f"no entry point {name} of the group {group}"
+    for entry in entry_points(group=group, name=name):
+        try:
+            return cast(object, entry.load())
+        except (ImportError, AttributeError) as error:
+            if missing := missing_package(error):
+                raise missing from error
+            found = f"{entry.value}: {error}"
+    raise PackageMissing(
+        f"{what} is not installed",
+        found=found,
+        expected="a plug-in that registers it; Snaploom's own are in snaploom.plugins",
+        hint="install snaploom with all its packages: pip install --force-reinstall snaploom",
+    )
+
+
+def load_registered(
+    entry: EntryPoint,
+    what: str,
+    members: Iterable[str] = (),
+    error: type[SnaploomError] = IndexNotPossible,
+) -> object:
+    """Load the object of an entry point, which has `members`; `what` names its kind in messages.
+
+    Raises:
+        SnaploomError: an `error`, if its code cannot be loaded or is for another Snaploom.
+    """
+    try:
+        found: object = entry.load()
+    except (ImportError, AttributeError) as failure:
+        raise error(
+            f"{what} {entry.name} cannot be loaded: {failure}",
+            found=entry.value,
+            expected="a package whose modules can be imported",
+            hint="install what the package that registers it needs, or uninstall that package",
+        ) from failure
+    missing = [member for member in members if not hasattr(found, member)]
+    if missing:
+        raise error(
+            f"{what} {entry.name} lacks {', '.join(missing)}",
+            found=entry.value,
+            expected="what this version of Snaploom asks of it",
+            hint="install a version of the package that registers it which fits this Snaploom",
+        )
+    return found
+
 
 PLACES = {
     "balanced": "snaploom.skipping.spark.builds.clusteredwrite:balanced",
@@ -76,12 +170,7 @@ PLACES = {
 
 
 def attributes_of(module: str, places: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a module whose names are imported when they are first used.
-
-    Args:
-        module: its dotted name.
-        places: by name, `module:attribute`.
-    """
+    """Return the `__getattr__` of a module whose names are imported when they are first used."""
 
     def found(name: str) -> object:
         if name not in places:
@@ -92,11 +181,7 @@ def attributes_of(module: str, places: Mapping[str, str]) -> Callable[[str], obj
 
 
 def _resolve(place: str) -> object:
-    """Import what `module:attribute` names.
-
-    Raises:
-        PackageMissing: it needs a package that is not installed; the hint names the extra.
-    """
+    """Import what `module:attribute` names."""
     module, _, attribute = place.partition(":")
     try:
         return getattr(import_module(module), attribute)

@@ -7,8 +7,6 @@ whose schemas differ are read together under the merged schema (types widened, f
 absent NULL), which Spark's own `mergeSchema` refuses to do.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading
@@ -91,20 +89,7 @@ def schema(
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
 ) -> spark_types.StructType:
-    """The schema that `read` gives for the same arguments, without a session of Spark.
-
-    Args:
-        folder: URI or path of the output's folder.
-        at: of the newest snapshot at this time or before it.
-        between: merged over the snapshots from one time to another, both inclusive.
-        manifest: sequence number to look at; omitted, the newest.
-
-    Raises:
-        NothingPublished: nothing is published, or nothing at `at` or before.
-        HistoryIncompatible: the snapshots chosen cannot be read together; both are named.
-        FolderNotOurs: this is not the folder of an output.
-        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
-    """
+    """The schema that `read` gives for the same arguments, without a session; raises the same."""
     choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
     documents = history.SchemaDocuments(opened.store)
@@ -121,16 +106,7 @@ def absences(
 ) -> tuple[history.Absence, ...]:
     """Return why fields are NULL in whole snapshots: left out, or not declared then.
 
-    Args:
-        folder: URI or path of the output's folder.
-        at: only of the newest snapshot at this time or before it.
-        between: only of snapshots from one time to another, both inclusive.
-        manifest: sequence number to look at; omitted, the newest.
-
-    Raises:
-        NothingPublished: nothing is published, or nothing at `at` or before.
-        FolderNotOurs: this is not the folder of an output.
-        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
+    The arguments choose snapshots as those of `read`, and raise the same.
     """
     choice = ReadChoice.parse(at, between)
     _, state, _ = _open(folder, manifest)

@@ -4,8 +4,6 @@ Tests of this folder are not collected by name: `tests/others/test_oldspark.py` 
 process whose PySpark is the oldest one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Outputs that are Iceberg tables: read by Iceberg itself, and by `snaploom.read`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal

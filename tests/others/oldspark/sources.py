@@ -1,7 +1,5 @@
 """Tables of Iceberg and Delta as sources, joined with Parquet, row for row against plain Python."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

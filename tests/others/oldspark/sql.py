@@ -1,7 +1,5 @@
 """The gate for SQL on the oldest Spark: the same list of functions, the same trees."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.sql import SparkSession
 from support.hostile.tpchqueries import QUERIES, SCHEMAS, spark_functions

@@ -1,7 +1,5 @@
 """Outputs that are Iceberg tables in a bucket and on HDFS: their life, with a run that dies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

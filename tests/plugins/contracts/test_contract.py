@@ -1,7 +1,5 @@
 """`snaploom contract`: valid by the standard, and every broken promise is found; without Spark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from importlib.resources import files

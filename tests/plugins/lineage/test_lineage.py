@@ -1,7 +1,5 @@
 """`snaploom run` sends lineage to a real server: what it published from which sources."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Lineage is sent where the environment names a place, and nothing waits for it."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Columns are followed from the output down to what is read: joins, transformers and queries."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +21,13 @@ from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array
 
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom.plugins.lineage.columns import (
+from snaploom.plugins.lineage.events import (
     ColumnLineage,
     QueryColumn,
+    column_facet,
     column_lineage,
     query_columns,
 )
-from snaploom.plugins.lineage.events import column_facet
 from snaploom.run.runevents import ReadColumns, WovenColumns
 
 

@@ -1,7 +1,5 @@
 """Names of datasets are those that others give the same data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from support.declared.declarations import document, files, output, spoilt
 
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.plugins.lineage.columns import output_dataset
+from snaploom.plugins.lineage.events import output_dataset
 from snaploom.sources.declared import DatasetName, place_dataset
 from snaploom.sources.registry import declared
 

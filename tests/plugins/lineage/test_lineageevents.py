@@ -1,7 +1,5 @@
 """Events satisfy the specification, and report what happened."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

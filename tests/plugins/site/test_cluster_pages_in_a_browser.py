@@ -1,7 +1,5 @@
 """Pages of a cluster in a real Chromium, behind what adds a token to each request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

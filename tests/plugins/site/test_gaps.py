@@ -1,7 +1,5 @@
 """Gaps against an oracle that looks at every interval."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Indexes on a page: as declared, with coverage and savings where they can be read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Text of others never becomes HTML, whatever it is."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 

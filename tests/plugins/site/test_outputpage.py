@@ -1,7 +1,5 @@
 """What a page has of an output: from declarations and manifest, without data."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`snaploom page`, `Project.page` and `status`: files that need nothing, and one clear error."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

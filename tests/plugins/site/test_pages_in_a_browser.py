@@ -1,7 +1,5 @@
 """Pages in a real Chromium: by mouse, by keys, on a phone, in the dark, on paper, read aloud."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

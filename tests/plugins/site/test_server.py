@@ -1,7 +1,5 @@
 """`snaploom serve` over HTTP: pages as of now, for this machine only, and nothing else."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Iterator

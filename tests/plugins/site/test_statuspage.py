@@ -1,7 +1,5 @@
 """The page of an output in a cluster, from statuses that anybody may have written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

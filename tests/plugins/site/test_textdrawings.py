@@ -1,7 +1,5 @@
 """The drawings of a page as lines of text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -22,7 +22,7 @@ from snaploom.models.report import RunPhase
 from snaploom.policy.fileformats import AVRO_CLASS, READ_OPTIONS, SPARK_FORMATS
 from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
-from snaploom.types.keytexts import normalized
+from snaploom.types.merge import normalized
 
 DAYS = range(1, 4)
 PER_DAY = 100

@@ -1,7 +1,5 @@
 """Declarations for tests of loading and validation: sound ones, to be spoilt in one place."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Declarations in which every optional section is there, for recipes that change them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import yaml

@@ -1,7 +1,5 @@
 """Small data models for planning tests: written in one line each, or random."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -11,7 +9,7 @@ from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import DataModel, OutputDataset
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.graph import JoinGraph, join_graph
+from snaploom.plan.tree import JoinGraph, join_graph
 
 START = {
     "year": 2020, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "nano": 0,

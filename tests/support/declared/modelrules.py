@@ -4,12 +4,12 @@ The parser judges them, the generated schema with the rules as a library evaluat
 API server itself, inside an object of the kind that they belong to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import cel
+import yaml
 from jsonschema import Draft202012Validator
 
 from snaploom.models import (
@@ -86,25 +86,18 @@ def _escaped(data: Any) -> Any:
 
 Raw = dict[str, Any]
 
-LONG = {"long": {}}
-FIELD = {"fieldName": "a", "dataType": LONG}
-START = {
-    "year": 2020, "month": 2, "day": 29, "hour": 0, "minute": 0, "second": 0, "nano": 0,
-    "timezone": "UTC",
-}  # fmt: skip
 JDBC = {
     "driver": "POSTGRESQL", "host": "db", "database": "shop", "tableReference": "t",
     "credentials": {"fromSecret": {"name": "db"}}, "snapshot": {"fromReadTime": {}},
 }  # fmt: skip
+LONG = {"long": {}}
 FOLDER = {"folderUri": "/out/", "snapshotFormat": {"hivePartitioned": {}}}
 INDEX = {
     "target": {"path": {"uri": "/data", "format": "parquet"}},
     "indexes": [{"type": "MIN_MAX", "column": "a"}],
     "store": {"parquet": {"location": "/index"}},
 }
-AT_FIELD = {"fieldName": "a", "timeFormat": "TIMESTAMP"}
 CRON = {"schedule": "0 0 * * *", "startDate": "2020-01-01T00:00:00Z", "length": {"year": 1}}
-SCHEDULE = {"schedule": {"cron": "0 * * * *"}}
 SELECTORS = [{"metadata": {"k": "v"}}]
 
 BEHIND_TEXTS = (
@@ -118,244 +111,22 @@ and so the webhook and every job, refuses them."""
 ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
 """Faults that the schema refuses at the place of the model, and not of the model by itself."""
 
-# model, what is right, and ways in which it can be wrong: keys to replace (None takes one away).
-RULES = [
-    (common.DataType, LONG, [{"string": {}}, {"long": None}, {"lang": {}}, {"long": 1}]),
-    (
-        common.DataType,
-        {"array": {"elementType": LONG}},
-        [{"array": {}}, {"array": {"elementType": {}}}, {"array": {"elementType": "long list"}}],
-    ),
-    (
-        common.DecimalType,
-        {"precision": 10, "scale": 10},
-        [{"scale": 11}, {"precision": 39}, {"precision": 0}, {"scale": -1}, {"scale": None}],
-    ),
-    (common.TimeOffset, {"day": 1}, [{"day": -1}, {"day": 10**12 + 1}, {"day": "1"}, {"days": 1}]),
-    (
-        datasource.DataSourceSpec,
-        {"jdbc": JDBC},
-        [
-            {"jdbc": None},
-            {"simpleVirtual": {"dataSource": "a", "alias": "a", "dataQuery": "SELECT 1"}},
-        ],
-    ),
-    (
-        datasource.SnapshotSettings,
-        {"fromReadTime": {}},
-        [{"fromReadTime": None}, {"fromFieldValue": AT_FIELD}, {"fromReadTime": {"a": 1}}],
-    ),
-    (
-        datasource.FromFieldValue,
-        {"fieldName": "a", "timeFormat": "PATTERN", "timePattern": "yyyyMM"},
-        [{"timePattern": None}, {"timeFormat": "TIMESTAMP"}, {"timePattern": ""}],
-    ),
-    (
-        datasource.Credentials,
-        {"fromSecret": {"name": "db"}},
-        [
-            {"fromSecret": None},
-            {"fromEnvironment": {"userVariable": "A", "passwordVariable": "B"}},
-            {"fromPlaintext": {"user": "a", "password": "b"}},
-        ],
-    ),
-    (
-        datasource.Jdbc,
-        JDBC,
-        [
-            {"url": "jdbc:h2:mem:x"},
-            {"database": None},
-            {"port": 0},
-            {"port": 65536},
-            {"driver": "DB2"},
-            {"credentials": {}},
-            {"snapshot": {"fromReadTime": {}, "fromFieldValue": {"fieldName": "a"}}},
-            {"metadataApplicators": ["a", "a"]},
-        ],
-    ),
-    (
-        datasource.ComplexVirtual,
-        {
-            "dataSources": [{"dataSource": "a", "alias": "a"}],
-            "snapshotQuery": "SELECT 1",
-            "dataQuery": "SELECT 1",
-        },
-        [
-            {"dataSources": []},
-            {"dataSources": [{"dataSource": x, "alias": "a"} for x in "ab"]},
-            {"dataSources": [{"dataSource": "a", "alias": "1a"}]},
-            {"dataQuery": ""},
-        ],
-    ),
-    (
-        datarelationship.KeyComponent,
-        {"fields": [FIELD]},
-        [{"fields": [FIELD, FIELD]}, {"fields": []}, {"castDataType": {}}],
-    ),
-    (
-        datarelationship.Representation,
-        {"dataSources": ["a"], "joinKey": [{"fields": [FIELD]}]},
-        [{"dataSources": ["a", "a"]}, {"dataSources": ["-a"]}, {"joinKey": []}],
-    ),
-    (
-        fieldtransformer.TransformerSelector,
-        {"metadata": {"k": "v"}},
-        [{"metadata": None}, {"coordinateIncludeRegex": ""}, {"metadata": {"k": 1}}],
-    ),
-    (
-        fieldtransformer.Rename,
-        {"pattern": "a", "replacement": "b"},
-        [{"to": "c"}, {"pattern": None}, {"replacement": None}],
-    ),
-    (
-        fieldtransformer.Transformer,
-        {"drop": {}, "selectors": SELECTORS},
-        [{"drop": None}, {"cast": {"dataType": LONG}}, {"selectors": []}, {"drop": {"a": 1}}],
-    ),
-    (
-        metadataapplicator.CoordinateSelector,
-        {"coordinateExcludeRegex": "a"},
-        [{"coordinateExcludeRegex": None}],
-    ),
-    (
-        outputdataset.LocalDateTime,
-        START,
-        [
-            {"year": 2021},
-            {"year": 1900},
-            {"month": 4, "day": 31},
-            {"day": 32},
-            {"month": 13},
-            {"hour": 24},
-            {"nano": None},
-        ],
-    ),
-    (
-        outputdataset.FromInterval,
-        {"intervalStartDate": START, "intervalLength": {"nano": 1}},
-        [{"intervalLength": {}}, {"intervalLength": {"day": 0}}, {"preference": "LATEST"}],
-    ),
-    (
-        outputdataset.FromCron,
-        CRON,
-        [{"length": {"hour": 0}}, {"schedule": ""}],
-    ),
-    (
-        outputdataset.SnapshotFilter,
-        {"fromInterval": {"intervalStartDate": START, "intervalLength": {"day": 1}}},
-        [{"fromInterval": None}, {"fromCron": CRON}],
-    ),
-    (
-        outputdataset.OtherDataSource,
-        {"dataSource": "a", "fieldName": "a"},
-        [
-            {"warnNullKeyRatio": 1.5},
-            {"warnNullKeyRatio": -0.5},
-            {"fieldName": "1"},
-            {"pathMissingMode": "SKIP_WARN"},
-            {"transformations": {"groupBy": {"fieldNames": ["a", "a"]}}},
-        ],
-    ),
-    (
-        outputdataset.UsedRelationship,
-        {"name": "r", "antiPriority": 1},
-        [
-            {"antiPriority": 0},
-            {"antiPriority": 1_000_001},
-            {"exclusions": [{"dataSourceSet": ["a"]}]},
-        ],
-    ),
-    (outputfolder.SnapshotFormat, {"hivePartitioned": {}}, [{"hivePartitioned": None}]),
-    (outputfolder.Tier, {"olderThan": {}, "keepOneEvery": {"week": 1}}, [{"keepOneEvery": {}}]),
-    (
-        outputfolder.OutputFolder,
-        FOLDER,
-        [
-            {"folderUri": "/out"},
-            {"folderUri": "/"},
-            {"dataFormat": "JSONL", "dataCompression": "ZSTD"},
-            {"dataFormat": "AVRO", "dataCompression": "GZIP"},
-            {"snapshotFormat": {}},
-            {"snapshotAutoDelete": {"maxOldSnapshots": -2}},
-        ],
-    ),
-    (run.Freshness, {"maxAge": {"hour": 1}}, [{"maxAge": {}}]),
-    (
-        run.DynamicAllocation,
-        {"minExecutors": 2, "maxExecutors": 2},
-        [{"minExecutors": 3}, {"maxExecutors": 0}],
-    ),
-    (run.SparkSettings, {"image": "spark"}, [{"imagePullPolicy": "Sometimes"}]),
-    (run.DriverSettings, {"memory": "2g"}, [{"memory": "2"}, {"cores": 0}]),
-    (
-        podtemplate.EnvironmentSource,
-        {"secretKeyRef": {"name": "s", "key": "k"}},
-        [{"secretKeyRef": None}, {"configMapKeyRef": {"name": "c", "key": "k"}}],
-    ),
-    (
-        podtemplate.EnvironmentObject,
-        {"secretRef": {"name": "s"}},
-        [{"secretRef": None}, {"configMapRef": {"name": "c"}}],
-    ),
-    (
-        podtemplate.EnvironmentVariable,
-        {"name": "A", "value": "b"},
-        [{"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, {"name": "A B"}],
-    ),
-    (podtemplate.Toleration, {"operator": "Exists"}, [{"operator": "Equal"}, {"operator": None}]),
-    (
-        podtemplate.Volume,
-        {"name": "v", "emptyDir": {}},
-        [{"hostPath": {"path": "/"}}, {"emptyDir": None}, {"configMap": {"name": "c"}}],
-    ),
-    (
-        podtemplate.VolumeMount,
-        {"name": "v", "mountPath": "/v"},
-        [{"mountPath": "v"}, {"mountPath": "/a:b"}],
-    ),
-    (
-        podtemplate.PodTemplate,
-        {"env": [{"name": "A"}]},
-        [{"env": [{"name": "A"}, {"name": "A"}]}, {"hostNetwork": True}],
-    ),
-    (
-        skippingindex.Index,
-        {"type": "MIN_MAX", "column": "a"},
-        [
-            {"columns": ["b"]},
-            {"expression": "a + b"},
-            {"column": None},
-            {"type": "min_max"},
-            {"column": ""},
-        ],
-    ),
-    (
-        skippingindex.IndexTarget,
-        {"dataSource": "a"},
-        [{"dataSource": None}, {"outputDataset": "a"}, {"table": {"name": "a"}}],
-    ),
-    (
-        skippingindex.IndexStore,
-        {"parquet": {"location": "/index"}},
-        [{"parquet": None}, {"openSearch": {"host": "search"}}],
-    ),
-    (
-        skippingindex.OpenSearchStore,
-        {"host": "search", "auth": "SIGV4", "region": "eu-west-1"},
-        [{"region": None}, {"auth": "BASIC"}, {"credentials": {"fromSecret": {"name": "s"}}}],
-    ),
-    (
-        skippingindex.SkippingIndexSpec,
-        INDEX | {"refresh": {"trigger": "SCHEDULE"}, "run": SCHEDULE},
-        [
-            {"run": {}},
-            {"run": None},
-            {"refresh": {"trigger": "ON_PUBLISH"}},
-            {"indexes": []},
-            {"store": {}},
-        ],
-    ),
-]
+_MODULES = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        common, datarelationship, datasource, fieldtransformer, outputdataset, run, skippingindex,
+    )
+}  # fmt: skip
+
+
+def _rules() -> Iterator[tuple[type[ApiModel], Raw, list[Raw]]]:
+    for rule in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")):
+        module, _, name = rule["model"].partition(".")
+        yield getattr(_MODULES[module], name), rule["right"], rule["wrong"]
+
+
+RULES = list(_rules())
+"""A model, a right part of a declaration, and ways in which it can be wrong (None takes away)."""
 
 
 def _source(part: str, value: Raw) -> tuple[str, Raw]:

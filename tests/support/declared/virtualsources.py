@@ -1,7 +1,5 @@
 """Virtual sources, and statements that a query of one must not contain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command line as a process of its own, to be looked at, stopped and killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Declarations name absolute URIs below `/tmp/snaploom`; in the copy this is a fol
 that tests neither meet each other nor what a person has there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

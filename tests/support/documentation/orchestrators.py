@@ -1,7 +1,5 @@
 """Packages of orchestrators, which lie in folders of their own."""
 
-from __future__ import annotations
-
 import subprocess
 from typing import Any
 

@@ -4,8 +4,6 @@ RELEASE names the folder of a release, which `make release` built; without it wh
 makes is one.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

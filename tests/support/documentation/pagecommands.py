@@ -1,7 +1,5 @@
 """Commands that pages show, run as they are shown."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the pages of the documentation contain: links, headings and fenced blocks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

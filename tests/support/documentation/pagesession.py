@@ -5,8 +5,6 @@ of which the last is shown; `text` behind either is what it prints. Files with a
 and `console` blocks run, as on any page.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shlex

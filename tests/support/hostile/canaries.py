@@ -1,7 +1,5 @@
 """Markers in place of credentials, and a search for them in everything that a run left behind."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import threading

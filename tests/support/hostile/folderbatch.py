@@ -4,8 +4,6 @@
 that an enemy's folder broke, and at the end how many were tried.
 """
 
-from __future__ import annotations
-
 import resource
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Hostile output folders: a good one with one thing changed as an enemy would."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

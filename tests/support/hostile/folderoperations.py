@@ -1,7 +1,5 @@
 """Every way into an output folder that needs no Spark, to be tried on one that an enemy wrote."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

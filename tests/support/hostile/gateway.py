@@ -3,8 +3,6 @@
 `python gateway.py REPORT`, or as the application of `spark-submit`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -4,8 +4,6 @@ A mutation is a name and a function that changes a folder in place. Those of byt
 drawn from a seed; those that are known to be dangerous are written out.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -4,8 +4,6 @@ Reads folders from standard input, one a line, and answers with one line of JSON
 never happen is seen by an audit hook: connections, other programs, pickles.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A listener on the network that records connections, and answers none."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Malformed requests over TLS, which no library would send."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

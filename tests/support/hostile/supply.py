@@ -1,7 +1,5 @@
 """What the project is made of, for tests of its supply chain: locks, scripts, and stand-ins."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib.util

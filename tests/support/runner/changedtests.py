@@ -295,7 +295,7 @@ def _commands() -> Mapping[str, Path]:
 
 def _registered_for(path: Path) -> frozenset[str]:
     """Modules that are registered in the groups of entry points that a file reads."""
-    if not {"importlib.metadata.entry_points", "snaploom.extras.plugged"} & _names(path):
+    if not {"importlib.metadata.entry_points", "snaploom.ondemand.plugged"} & _names(path):
         return frozenset()
     groups: Toml = _project()["project"]["entry-points"]
     return frozenset(

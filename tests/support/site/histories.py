@@ -1,7 +1,5 @@
 """Output folders with a long and eventful history, written without Spark: entries, and no data."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What the operator writes into the status of an output."""
 
-from __future__ import annotations
-
 from support.declared.declarations import Raw
 
 JOIN = {

@@ -15,8 +15,7 @@ from snaploom.engine.rowcounts import RowCounts, Weaving
 from snaploom.engine.write import count_written, write_frame
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataCompression, DataFormat, DataModel, OtherDataSource
-from snaploom.plan.graph import join_graph
-from snaploom.plan.tree import JoinTree, plan_tree
+from snaploom.plan.tree import JoinTree, join_graph, plan_tree
 
 START = {
     "year": 2020, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "nano": 0,

@@ -16,8 +16,10 @@ from support.skipping.withoutinterop import without
 
 import snaploom
 import snaploom_operator
+from snaploom import ondemand
 from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.files.stores import UnsupportedStore
+from snaploom.ondemand import EXTRAS, PackageMissing, missing_package
 from snaploom.skipping.formats import parquetfiles
 from snaploom.skipping.lifecycle import declaration, interchange
 from snaploom.skipping.stores import catalog
@@ -189,3 +191,46 @@ def test_package_that_cannot_be_loaded_is_named(kind: str, monkeypatch: pytest.M
     with pytest.raises(IndexNotPossible, match="cannot be loaded") as raised:
         use()
     assert "no_such_package" in str(raised.value.found)
+
+
+# What needs a package that is not installed names the extra that brings it.
+
+
+def no_module(name):
+    return ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_missing_package_names_its_extra(name):
+    error = missing_package(no_module(f"{name}.inner"))
+    assert error is not None
+    assert error.hint == f"pip install 'snaploom[{EXTRAS[name]}]'"
+
+
+def test_cause_behind_another_error_is_found():
+    error = ImportError("cannot import a command")
+    error.__cause__ = no_module("pyarrow")
+    assert missing_package(error) is not None
+
+
+@pytest.mark.parametrize("error", [no_module("snaploom.typo"), ImportError("broken"), OSError()])
+def test_other_failures_are_not_taken_for_it(error):
+    assert missing_package(error) is None
+
+
+def test_what_is_imported_late_names_the_extra(monkeypatch):
+    def fails(_):
+        raise no_module("pyspark")
+
+    monkeypatch.setattr(ondemand, "import_module", fails)
+    with pytest.raises(PackageMissing):
+        _ = ondemand.weave_in_session
+
+
+def test_other_failures_of_late_imports_stay_as_they_are(monkeypatch):
+    def fails(_):
+        raise no_module("snaploom.typo")
+
+    monkeypatch.setattr(ondemand, "import_module", fails)
+    with pytest.raises(ModuleNotFoundError, match="typo"):
+        _ = ondemand.weave_in_session

@@ -8,7 +8,7 @@ from support.runner.changedtests import REPOSITORY, TESTS, files_to_test, needs,
 
 _CRON = REPOSITORY / "sparkjobs/src/snaploom/plan/times.py"
 _TEST_OF_CRON = TESTS / "unit/planning/test_cron.py"
-_TEST_OF_TYPES = TESTS / "unit/skipping/indexes/test_builders.py"
+_TEST_OF_TYPES = TESTS / "unit/skipping/indexes/test_mutations.py"
 
 # All read the imports of all files first, which takes seconds once.
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_changed_module_runs_the_tests_that_import_it_and_no_others() -> None:
 
 
 def test_a_module_that_is_imported_by_another_counts() -> None:
-    assert files_to_test({_CRON})[TESTS / "unit/planning/test_recurrence.py"] > 1
+    assert files_to_test({_CRON})[TESTS / "unit/planning/test_fileformats.py"] > 1
 
 
 def test_a_command_counts_where_it_is_run() -> None:
@@ -40,7 +40,7 @@ def test_a_command_and_a_late_import_of_a_plug_in_count() -> None:
 
 def test_a_module_that_is_registered_by_an_entry_point_counts() -> None:
     found = chosen("sparkjobs/src/snaploom/plugins/xskipper/indexstore.py")
-    assert TESTS / "unit/skipping/lifecycle/test_declaration.py" in found
+    assert TESTS / "unit/skipping/lifecycle/test_operations.py" in found
 
 
 def test_a_changed_entry_point_is_the_module_that_it_names() -> None:

@@ -2,19 +2,25 @@
 
 import ast
 import inspect
+import operator
 import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.declared.declarations import Raw, complex_, document, files, simple
+from support.documentation.examples import REPOSITORY
 
 import snaploom
 import snaploom_operator
 from snaploom import ondemand
+from snaploom.models.datasource import DataSource, DataSourceSpec
+from snaploom.sources.registry import KINDS, declared
 from snaploom_operator.commands import COMMANDS
 
 BLOCK = """
@@ -153,3 +159,85 @@ def test_no_module_beside_a_program_hides_an_installed_package(program):
     # Python looks for packages beside the file that it starts before it looks anywhere else.
     beside = {path.stem for path in program.parent.iterdir()} - {"__init__", "__pycache__"}
     assert beside & {*sys.stdlib_module_names, *packages_distributions()} == set()
+
+
+# The folder `operator/` must never shadow the standard library's module of that name.
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_operator_is_the_standard_library():
+    assert operator.add(1, 2) == 3
+
+
+@pytest.mark.parametrize("folder", ["operator", "sparkjobs", "crds", "charts", "tests"])
+def test_folder_is_no_package(folder):
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("source", ["sparkjobs/src/snaploom", "operator/src/snaploom_operator"])
+def test_every_folder_with_code_is_a_package(source):
+    folders = {path.parent for path in (ROOT / source).rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+# A source is of one kind, and only its kind looks into the field that declares it.
+
+
+LIBRARY = REPOSITORY / "sparkjobs/src/snaploom"
+CODE = (LIBRARY, REPOSITORY / "operator/src/snaploom_operator")
+OF_KINDS = (
+    LIBRARY / "models/datasource.py",
+    *(LIBRARY / "sources").rglob("declared.py"),
+    LIBRARY / "sources/databases",  # `read.jdbc` and packages of Java
+)
+DATABASE = {
+    "jdbc": {
+        "driver": "SQLITE",
+        "database": "/data/shop.db",
+        "tableReference": "orders",
+        "snapshot": {"fromReadTime": {}},
+    }
+}
+
+
+def looked_into(path: Path) -> Iterator[str]:
+    """Fields of a spec, in what a module reads of objects; a new field needs a name of its own."""
+    fields, text = set(DataSourceSpec.model_fields), path.read_text("utf-8")
+    if not any(f".{field}" in text for field in fields):  # most modules: parsing takes seconds
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and node.attr in fields:
+            yield f"{path}:{node.lineno}: .{node.attr}"
+
+
+def test_only_kinds_look_into_a_spec() -> None:
+    modules = [path for folder in CODE for path in folder.rglob("*.py")]
+    others = [path for path in modules if not any(map(path.is_relative_to, OF_KINDS))]
+    assert len(others) < len(modules)
+    assert [found for path in others for found in looked_into(path)] == []
+
+
+def test_python_declares_every_kind() -> None:
+    keywords = set(inspect.signature(snaploom.DataSource.__init__).parameters)
+    kinds = {"files" if name == "hdfs_like" else name for name in DataSourceSpec.model_fields}
+    assert kinds <= keywords
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        (files("a")["spec"], "FileSource"),
+        (files("a", format="Iceberg")["spec"], "TableSource"),
+        (files("a", format="delta")["spec"], "TableSource"),
+        (DATABASE, "DatabaseSource"),
+        (simple("a", "SELECT 1 FROM c")["spec"], "SimpleQuery"),
+        (complex_("a", "SELECT 1 FROM c0", "b")["spec"], "ComplexQuery"),
+    ],
+)
+def test_a_source_is_of_one_kind(spec: Raw, kind: str) -> None:
+    source = DataSource.parse(document("DataSource", "a", spec))
+    claimed = [each for each in KINDS if each.of(source) is not None]
+    assert [each.__name__ for each in claimed] == [kind]
+    assert type(declared(source)) is claimed[0]

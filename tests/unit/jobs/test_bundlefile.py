@@ -1,7 +1,5 @@
 """Bundles as files: which are read, and which are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`snaploom diff`: the effect of changed declarations, found without Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Drivers of a project are those of its lock file, byte for byte, or none."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """A plan names the same deletions by retention as a run makes in a folder."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`snaploom.load` without Spark: reading, findings, resources of Python, and what is imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +11,11 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from support.declared.declarations import document
 from support.declared.shop import Shop
+from support.weaving.loom import OUTPUT, Loom
 
 import snaploom as sl
 from snaploom.errors import ArgumentInvalid
+from snaploom.models.allowances import NO_CHOICE
 from snaploom.models.common import DataType
 from snaploom.models.datarelationship import KeyComponent, KeyField, Representation
 from snaploom.models.datasource import (
@@ -30,6 +30,7 @@ from snaploom.models.datasource import (
 from snaploom.models.fieldtransformer import Rename, Transformer, TransformerSelector
 from snaploom.models.findings import InvalidDeclarations
 from snaploom.project import results
+from snaploom.run.folders import folder_of
 
 
 @pytest.fixture
@@ -186,3 +187,28 @@ def test_a_diff_in_a_notebook_draws_what_is_new_and_what_is_gone(tmp_path: Path)
 
 def test_a_diff_with_nothing_published_has_no_drawing(project: sl.Project) -> None:
     assert project.diff("wide", offline=True).svg == ""
+
+
+# Folders of outputs, found without judging what else is declared.
+
+
+@pytest.fixture
+def loom(tmp_path: Path) -> Loom:
+    return Loom(tmp_path)
+
+
+def test_folder_is_the_one_that_is_declared(loom) -> None:
+    assert folder_of(OUTPUT, [loom.save()], NO_CHOICE) == loom.uri
+
+
+def test_folder_is_found_whatever_is_wrong_with_the_sources(loom, tmp_path) -> None:
+    output = next(raw for raw in loom.documents() if raw["kind"] == "OutputDataset")
+    file = tmp_path / "output.yaml"
+    file.write_text(yaml.safe_dump(output))
+    assert folder_of(OUTPUT, [file], NO_CHOICE) == loom.uri
+
+
+def test_output_that_is_not_declared_is_named(loom) -> None:
+    with pytest.raises(InvalidDeclarations) as raised:
+        folder_of("other", [loom.save()], NO_CHOICE)
+    assert "other" in str(raised.value)

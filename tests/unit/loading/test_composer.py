@@ -1,7 +1,5 @@
 """YAML with positions: values, merges, duplicates, and the bounds."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -29,7 +27,7 @@ from snaploom.loading.composer import (
 from snaploom.loading.documents import read_object, read_resource
 from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
 from snaploom.models.findings import Finding
-from snaploom.models.yamltext import TextDumper
+from snaploom.models.kinds import TextDumper
 from snaploom.validate.validator import validate
 
 

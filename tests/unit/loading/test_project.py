@@ -1,7 +1,5 @@
 """Which project file counts, which values it gives, and what is wrong with a choice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pydantic's faults in the words of declarations, without jargon and without secrets."""
 
-from __future__ import annotations
-
 import re
 import typing
 from pathlib import Path

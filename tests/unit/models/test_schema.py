@@ -1,5 +1,9 @@
+""""""
+
+import re
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
 import cel
@@ -9,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Field, StringConstraints, ValidationError
-from strategies import resources
+from strategies import data_types, resources, time_offsets
 from support.declared.modelrules import (
     BEHIND_TEXTS,
     ONLY_WHERE_IT_STANDS,
@@ -20,19 +24,23 @@ from support.declared.modelrules import (
 )
 from support.runner.quick import examples
 
+import snaploom
+import snaploom_operator
+from snaploom.errors import problems
 from snaploom.models import common
 from snaploom.models.base import ApiModel, ListType, field_docs, member_docs, one_line
-from snaploom.models.common import Preference
+from snaploom.models.common import DataType, Preference, TimeOffset
+from snaploom.models.findings import Severity, make_finding
 from snaploom.models.kinds import KINDS
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.report import LatestSnapshot, PublishedSnapshot, Report
 from snaploom.models.schemas import (
     UnknownConstruct,
     as_list,
     as_object,
-    check_schemas,
     crd,
     editor_schema,
     structural_schema,
-    write_schemas,
 )
 
 VERSIONS = {kind.name: crd(kind)["spec"]["versions"][0] for kind in KINDS}
@@ -219,14 +227,6 @@ def test_what_is_wrong_is_marked(wrong):
     assert not VALIDATOR.is_valid(wrong)
 
 
-def test_written_schema_is_checked_for_drift(tmp_path):
-    assert check_schemas(tmp_path) == ["snaploom.schema.json is missing"]
-    write_schemas(tmp_path)
-    assert check_schemas(tmp_path) == []
-    (tmp_path / "snaploom.schema.json").write_text("{}")
-    assert check_schemas(tmp_path) == ["snaploom.schema.json differs from the models"]
-
-
 schema_of = cache(structural_schema)
 
 ROWS = [pytest.param(model, right, id=model.__name__) for model, right, _ in RULES]
@@ -305,3 +305,104 @@ def test_rule_of_one_of_escapes_words_that_cel_reserves():
     assert "has(self.__null__)" in rule["rule"]
     assert faults(schema, {"null": {}}) == []
     assert faults(schema, {"null": {}, "plain": {}}) == ["expected exactly one of null, plain"]
+
+
+# The entries of codes and the source agree, code by code.
+
+
+QUOTED = re.compile(r'"(SL[0-9]{3})"')
+
+
+def codes_in_source() -> set[str]:
+    folders = (Path(each.__file__ or "").parent for each in (snaploom, snaploom_operator))
+    modules = (path for each in folders for path in each.rglob("*.py"))
+    return {code for path in modules for code in QUOTED.findall(path.read_text("utf-8"))}
+
+
+def test_every_code_that_is_used_has_an_entry_and_the_other_way_round() -> None:
+    assert codes_in_source() == {name for name, each in problems().items() if each.severity}
+
+
+def test_codes_are_unique_and_in_order() -> None:
+    codes = [each for each in problems().values() if each.severity]
+    assert codes == sorted(codes)
+    assert len({code.title for code in codes}) == len(codes)
+
+
+def test_severity_belongs_to_the_code_unless_the_caller_decides() -> None:
+    assert make_finding("SL101", "x", severity=Severity.WARNING).severity is Severity.ERROR
+    assert make_finding("SL130", "x", severity=Severity.WARNING).severity is Severity.WARNING
+    with pytest.raises(AssertionError):
+        make_finding("SL130", "x")
+
+
+# Reports of other versions, and what they share with statuses.
+
+
+FIRST_VERSION = {
+    "format": 1,
+    "output": "wide",
+    "uid": "",
+    "runId": "20240315T000000000Z-5be2a84c07d1",
+    "phase": "SUCCEEDED",
+    "startedAt": "2024-03-15T00:00:00Z",
+    "finishedAt": "2024-03-15T00:00:12Z",
+    "planHash": "4ce5",
+    "manifest": {"uri": "file:///tmp/wide/", "sequence": 2},
+    "snapshots": [],
+    "skipped": [],
+    "failed": [],
+    "findings": [],
+    "message": "",
+    "toolVersion": "0.1.0",
+    "sparkVersion": "4.3.0",
+    "session": {},
+}
+
+
+def test_report_of_the_first_version_is_read() -> None:
+    report = Report.parse(FIRST_VERSION)
+    assert (report.reason, report.retryable, report.snapshot_count) == ("", None, None)
+    assert Report.parse(report.dump()) == report
+
+
+def test_snapshots_of_a_report_are_those_of_a_status() -> None:
+    newest = LatestSnapshot(
+        time="2024-01-01T00:00:00Z", published_at="2024-01-01T00:00:00Z", partition="day=1",
+        rows=1, files=1, bytes=1,
+    )  # fmt: skip
+    short = (PublishedSnapshot(time=newest.time, rows=newest.rows),)
+    facts = {"newest": newest.dump(), "published": [one.dump() for one in short]}
+    report = Report.parse({**FIRST_VERSION, "snapshotCount": 1, **facts})
+    status = OutputDatasetStatus(
+        latest_snapshot=report.newest,
+        snapshots=report.published,
+        snapshot_count=report.snapshot_count,
+    )
+    assert (status.latest_snapshot, status.snapshots) == (newest, short)
+
+
+#
+
+
+ten = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@pytest.mark.slow
+@ten
+@given(st.data(), st.sampled_from(KINDS))
+def test_every_drawn_resource_is_accepted_and_survives_a_round_trip(data, kind):
+    raw = data.draw(resources(kind.model))
+    parsed = kind.model.parse(raw)
+    dumped = parsed.dump()
+    assert parsed.kind == kind.name
+    assert kind.model.parse(dumped).dump() == dumped
+
+
+@ten
+@given(data_types(), time_offsets())
+def test_fragments_survive_a_round_trip(data_type, offset):
+    assert DataType.parse(data_type.dump()) == data_type
+    assert TimeOffset.parse(offset.dump()) == offset

@@ -1,7 +1,5 @@
 """Short forms are the same models as long forms, and nothing is read in two ways."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from typing import Annotated
@@ -13,15 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from support.declared.declarations import files, output, spoilt
 
 from snaploom.loading.documents import read_object
-from snaploom.models.common import (
-    DataType,
-    Granularity,
-    PatternInvalid,
-    SchemaField,
-    TimeOffset,
-    format_instant,
-    parse_pattern,
-)
+from snaploom.models.common import DataType, SchemaField, TimeOffset, format_instant
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.outputdataset import FromInterval, OutputDataset
 from snaploom.models.shortforms import (
@@ -31,7 +21,10 @@ from snaploom.models.shortforms import (
     LOCAL_TIME_PATTERN,
     TYPE,
     TYPE_PATTERN,
+    Granularity,
+    PatternInvalid,
     ShortFormInvalid,
+    parse_pattern,
     read_length,
     read_local_time,
     read_type,

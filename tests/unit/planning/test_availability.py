@@ -1,4 +1,4 @@
-from __future__ import annotations
+""""""
 
 import pytest
 from hypothesis import given
@@ -9,9 +9,9 @@ from snaploom.models.common import EpochNanos, MissingMode, Preference, TimeOffs
 from snaploom.models.outputdataset import ChildSnapshot, HivePartitioned
 from snaploom.models.report import ExclusionReason
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
-from snaploom.plan.steps import Action, Availability, availability, choose
+from snaploom.plan.steps import Action, Availability, availability, choose, recurring_subtrees
 from snaploom.plan.times import partition_clashes, partition_of
-from snaploom.plan.tree import JoinTree, plan_tree
+from snaploom.plan.tree import JoinNode, JoinTree, plan_tree
 
 HOUR = 3_600_000_000_000
 START = parse_instant("2020-01-01T00:00:00Z")
@@ -206,3 +206,57 @@ def test_snapshots_that_share_a_partition_are_refused() -> None:
     assert "2020-01-01T00:00:01Z and 2020-01-01T00:00:01.5Z" in finding.message
     assert partition_clashes(output, times[:2], published=times[:1]) == ()
     assert len(partition_clashes(output, times[2:], published=times[1:2])) == 1
+
+
+# Which subtrees recur, on a small tree.
+
+
+WHOLE = JoinTree(
+    (
+        JoinNode(0, "", "root", "", -1, "", 0),
+        JoinNode(1, "a", "a", "", 0, "r", 1),
+        JoinNode(2, "b", "b", "", 0, "r", 1),
+        JoinNode(3, "c", "c", "a", 1, "r", 2),
+    )
+)
+
+
+def kept(*visits: dict[str, int]) -> list[list[int]]:
+    times = [{name: EpochNanos(time) for name, time in visit.items()} for visit in visits]
+    return [sorted(found) for found in recurring_subtrees(WHOLE, times)]
+
+
+def test_whole_subtree_is_kept_at_its_top() -> None:
+    same = {"a": 1, "b": 1, "c": 1}
+    assert kept({"": 1} | same, {"": 2} | same) == [[1, 2], [1, 2]]
+
+
+def test_part_that_recurs_more_often_is_kept_too() -> None:
+    visits = [{"": n, "a": n // 2, "b": n, "c": 1} for n in range(4)]
+    assert kept(*visits) == [[1, 3]] * 4
+
+
+def test_what_hangs_on_something_missing_is_not_there() -> None:
+    assert kept({"": 1, "c": 1}, {"": 2, "c": 1}) == [[], []]
+
+
+def test_subtree_without_a_part_is_another_one() -> None:
+    assert kept({"": 1, "a": 1, "c": 1}, {"": 2, "a": 1}) == [[], []]
+
+
+def test_single_snapshot_keeps_nothing() -> None:
+    assert kept({"": 1, "a": 1, "b": 1, "c": 1}) == [[]]
+
+
+@given(st.lists(st.lists(st.integers(0, 1), min_size=4, max_size=4), min_size=1, max_size=5))
+def test_names_are_equal_exactly_for_equal_subtrees(rows: list[list[int]]) -> None:
+    fields = [node.field_name for node in WHOLE.nodes]
+    visits = [dict(zip(fields, map(EpochNanos, row), strict=True)) for row in rows]
+    below = {1: ("a", "c"), 2: ("b",), 3: ("c",)}
+    found = [
+        (name, number, tuple(visit[field] for field in below[number]))
+        for visit, names in zip(visits, recurring_subtrees(WHOLE, visits), strict=True)
+        for number, name in names.items()
+    ]
+    for name, *subtree in found:
+        assert [name == other for other, *_ in found] == [subtree == rest for _, *rest in found]

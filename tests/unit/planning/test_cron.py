@@ -1,7 +1,5 @@
 """Ticks of cron against a clock that is watched minute by minute."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Outputs are read by those whose sources name files in their folders, however these are spelt."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

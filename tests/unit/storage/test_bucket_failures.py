@@ -1,7 +1,5 @@
 """Errors of a bucket's server, as people see them: real servers, behind a proxy that loses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

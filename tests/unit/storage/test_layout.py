@@ -1,7 +1,5 @@
 """Names: their meaning, and that no other name is taken for ours."""
 
-from __future__ import annotations
-
 import pytest
 from support.storage.folders import DAY, START
 
@@ -9,7 +7,7 @@ from snaploom.models.common import EpochNanos
 from snaploom.output import layout
 from snaploom.output.folder import Run
 
-RUN = "20200131T093000123Z-5be2a84c07d1"
+RUN_ID = "20200131T093000123Z-5be2a84c07d1"
 
 
 def test_run_ids_sort_by_time_and_differ() -> None:
@@ -25,7 +23,7 @@ def test_run_id_has_one_form_whatever_the_fraction(nanos: int) -> None:
     assert Run(run_id, "0", lambda: START).run_id == run_id
 
 
-@pytest.mark.parametrize("text", ["", "mine", RUN + "x", "../" + RUN, RUN.upper() + "\n"])
+@pytest.mark.parametrize("text", ["", "mine", RUN_ID + "x", "../" + RUN_ID, RUN_ID.upper() + "\n"])
 def test_other_text_is_no_run_id(text: str) -> None:
     with pytest.raises(ValueError, match="not a run id"):
         Run(text, "0", lambda: START)
@@ -41,25 +39,25 @@ def test_other_text_is_no_run_id(text: str) -> None:
     ],
 )
 def test_published_name_keeps_the_ending(staged: str, ending: str) -> None:
-    key = layout.published_key("day=1", RUN, "0123abcd", 7, staged)
-    assert key == f"data/day=1/{RUN}-0123abcd-00007{ending}"
-    assert layout.run_of(key) == RUN
+    key = layout.published_key("day=1", RUN_ID, "0123abcd", 7, staged)
+    assert key == f"data/day=1/{RUN_ID}-0123abcd-00007{ending}"
+    assert layout.run_of(key) == RUN_ID
 
 
 @pytest.mark.parametrize(
     ("key", "run_id"),
     [
-        (f"data/.staging/{RUN}/a/part-0", RUN),
-        (f"data/.staging/{RUN}/a/_temporary/0/x", RUN),
-        (f"data/.staging/{RUN}", None),
-        (f"data/.staging/x{RUN}/a/part-0", None),
-        (f"data/day=1/{RUN}-0123abcd-00000.parquet", RUN),
-        (f"data/day=1/{RUN}-0123abcd-100000.parquet", RUN),
-        (f"data/day=1/{RUN}-0123abcd-00000.parquet/x", None),
-        (f"data/day=1/x-{RUN}-0123abcd-00000.parquet", None),
-        (f"data/day=1/{RUN}.parquet", None),
-        (f"data/{RUN}-0123abcd-00000.parquet", None),
-        (f"other/day=1/{RUN}-0123abcd-00000.parquet", None),
+        (f"data/.staging/{RUN_ID}/a/part-0", RUN_ID),
+        (f"data/.staging/{RUN_ID}/a/_temporary/0/x", RUN_ID),
+        (f"data/.staging/{RUN_ID}", None),
+        (f"data/.staging/x{RUN_ID}/a/part-0", None),
+        (f"data/day=1/{RUN_ID}-0123abcd-00000.parquet", RUN_ID),
+        (f"data/day=1/{RUN_ID}-0123abcd-100000.parquet", RUN_ID),
+        (f"data/day=1/{RUN_ID}-0123abcd-00000.parquet/x", None),
+        (f"data/day=1/x-{RUN_ID}-0123abcd-00000.parquet", None),
+        (f"data/day=1/{RUN_ID}.parquet", None),
+        (f"data/{RUN_ID}-0123abcd-00000.parquet", None),
+        (f"other/day=1/{RUN_ID}-0123abcd-00000.parquet", None),
         ("data/day=1/part-00000.parquet", None),
     ],
 )

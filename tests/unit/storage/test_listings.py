@@ -1,10 +1,9 @@
 """A cached listing is used as it was written, for files as they were."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from support.hostile.thriftedit import INT64, Value, edited, varint, whole
 from snaploom.files.local import LocalObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.output import caches, layout
-from snaploom.output.caches import FileFacts, Listings, SourceListing
+from snaploom.output.caches import FileFacts, Listings, SourceListing, SubtreeStore
 from snaploom.parquet.batches import FailedFooter, FooterParser, ParsedFooters
 from snaploom.parquet.footers import FooterInvalid, bare_footer, parse_footer
 
@@ -220,3 +219,73 @@ def test_footers_that_are_alike_are_parsed_together() -> None:
     found = list(FooterParser().parse([footer(numbers(at)) for at in range(600)]))
     files = [len(each.files) for each in found if isinstance(each, ParsedFooters)]
     assert files == [1, 256, 256, 87]
+
+
+# Checkpoints of subtrees: believed only as they were written, by the same versions.
+
+
+NAME = "a" * 64
+OTHER = "b" * 64
+RUN = "20240101T000000000Z-0123456789ab"
+
+
+def kept_subtrees(place: Path, version: str = "1") -> SubtreeStore:
+    return SubtreeStore(LocalObjectStore(place, create=True), (version, "4"))
+
+
+def written(place: Path, name: str = NAME) -> Path:
+    """A subtree of one file; the file."""
+    store = kept_subtrees(place)
+    uri = store.folder(name, RUN)
+    file = Path(uri.removeprefix("file://")) / "part-0.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"rows")
+    (file.parent / "_SUCCESS").write_bytes(b"")
+    store.commit(name, uri, "{}", {(1, True): {"rows": 3}})
+    return file
+
+
+def test_subtree_is_found_with_its_counts_and_files(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    found = kept_subtrees(tmp_path).find(NAME)
+    assert [(c.number, c.is_out, c.counts) for c in found.counts] == [(1, True, {"rows": 3})]
+    assert [tmp_path / item.path for item in found.files] == [file]
+    assert kept_subtrees(tmp_path).find(OTHER) is None
+
+
+@pytest.mark.parametrize("fault", ["version", "size", "absent", "signature", "format", "damaged"])
+def test_subtree_that_is_not_as_it_was_written_is_not_believed(tmp_path: Path, fault: str) -> None:
+    file, document = written(tmp_path), tmp_path / f"{NAME}.json"
+    content = json.loads(document.read_text("utf-8"))
+    match fault:
+        case "size":
+            file.write_bytes(b"more rows")
+        case "absent":
+            file.unlink()
+        case "signature" | "format":
+            content[fault] = 2 if fault == "format" else OTHER
+            document.write_text(json.dumps(content), "utf-8")
+        case "damaged":
+            document.write_text("{", "utf-8")
+    assert kept_subtrees(tmp_path, "2" if fault == "version" else "1").find(NAME) is None
+
+
+def test_second_writer_removes_its_own_files(tmp_path: Path) -> None:
+    first, second = written(tmp_path), written(tmp_path)
+    assert (first.exists(), second.exists()) == (True, False)
+    first.unlink()
+    assert kept_subtrees(tmp_path).find(NAME) is None
+    third = written(tmp_path)
+    assert [tmp_path / file.path for file in kept_subtrees(tmp_path).find(NAME).files] == [third]
+
+
+def test_what_no_run_took_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    old, new = written(tmp_path), written(tmp_path, OTHER)
+    (tmp_path / "notes.txt").write_text("not ours", "utf-8")
+    for path in tmp_path.rglob("*"):
+        if NAME in str(path) or path.name == "notes.txt":
+            os.utime(path, (0, 0))
+    assert kept_subtrees(tmp_path).remove_unused() == 1
+    assert (old.exists(), new.exists(), (tmp_path / "notes.txt").exists()) == (False, True, True)
+    assert kept_subtrees(tmp_path).find(OTHER) is not None
+    assert kept_subtrees(tmp_path).remove_unused() == 0

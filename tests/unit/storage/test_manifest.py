@@ -1,7 +1,5 @@
 """The log: commits, races, lost answers, checkpoints, damage."""
 
-from __future__ import annotations
-
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor

@@ -15,9 +15,8 @@ from snaploom.models.findings import Finding, Severity, errors_of, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.output.history import SETTING_PATHS, asked_by, changed_settings
-from snaploom.plan.graph import join_graph
 from snaploom.plan.history import Structure, merge_structures, structure_of
-from snaploom.plan.tree import plan_tree
+from snaploom.plan.tree import join_graph, plan_tree
 from snaploom.policy.references import NamesOfKind, no_names, reads_of
 from snaploom.policy.verdicts import TextJudge
 from snaploom.sources.registry import cycle_findings

@@ -18,7 +18,6 @@ from rich.tree import Tree
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines
 from snaploom.errors import problems
-from snaploom.extras import PackageMissing, plugged
 from snaploom.files.stores import open_store
 from snaploom.models.common import (
     NANOS_PER_SECOND,
@@ -35,6 +34,7 @@ from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
+from snaploom.ondemand import PackageMissing, plugged
 from snaploom.output.folder import open_folder
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
 from snaploom_operator.apply.actions import write_status

@@ -27,7 +27,7 @@ from snaploom.models.common import (
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun
 from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingIndexStatus
-from snaploom.version import VERSION
+from snaploom.ondemand import VERSION
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.decision import Unparsable

@@ -23,8 +23,8 @@ from rich.text import Text
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines, without_secrets
 from snaploom.errors import SnaploomError
-from snaploom.extras import missing_package
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.ondemand import missing_package
 from snaploom.policy.variables import DEBUG_VARIABLE
 from snaploom.run.runevents import preflight_finding
 

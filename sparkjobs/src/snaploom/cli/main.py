@@ -26,7 +26,7 @@ from cyclopts import App, Parameter
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.localfiles import end_process
-from snaploom.version import VERSION
+from snaploom.ondemand import VERSION
 
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),

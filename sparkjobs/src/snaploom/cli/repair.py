@@ -24,6 +24,7 @@ from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
 from snaploom.models.findings import InvalidDeclarations
+from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.foldercheck import Fault, FaultKind
 from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, promised_grace
@@ -36,7 +37,6 @@ from snaploom.run.declarations import refuse
 from snaploom.run.folders import open_named
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import signal_handlers
-from snaploom.version import VERSION
 
 # `snaploom gc`: removes what crashed runs and deleted snapshots left behind, and nothing else.
 

@@ -28,7 +28,7 @@ from snaploom.policy.sqltext import depends_on_width
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import Found, find_field, matches, to_spark
-from snaploom.types.keytexts import DASHES, WHITE_SPACE
+from snaploom.types.merge import DASHES, WHITE_SPACE
 
 # Types that the data may have where a relationship declares another one.
 
@@ -306,7 +306,7 @@ def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | No
     return find_field(schema, component.fields_[0].field_name) if component.query is None else None
 
 
-# Normalisation: the same as `snaploom.types.keytexts` has in plain Python.
+# Normalisation: the same as `snaploom.types.merge` has in plain Python.
 
 _TEXT = spark.StringType()
 _EXACT_BITS: dict[type[spark.DataType], int] = {spark.FloatType: 24, spark.DoubleType: 53}

@@ -25,11 +25,10 @@ from snaploom.engine.fold import Weave
 from snaploom.engine.keys import KeyPart, components
 from snaploom.errors import SnaploomError
 from snaploom.models.common import STRING
-from snaploom.models.datarelationship import Normalization
-from snaploom.models.report import JoinMeasure, KeySpellings, NearMiss, UnmatchedRows
+from snaploom.models.datarelationship import KeySpellings, NearMiss, Normalization, UnmatchedRows
+from snaploom.models.report import JoinMeasure
 from snaploom.plan.tree import JoinNode
-from snaploom.types.keytexts import CANDIDATES
-from snaploom.types.merge import common_cast
+from snaploom.types.merge import CANDIDATES, common_cast
 
 # Counts of unmatched rows, by a query for each join over the distinct keys of both sides.
 

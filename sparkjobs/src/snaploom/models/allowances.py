@@ -51,11 +51,7 @@ class Allowances(ApiModel):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Allowances:
-        """Allowances from `LIST=ENTRY` texts, as a command line gives them.
-
-        Raises:
-            AllowanceInvalid: a text names no list, or no entry.
-        """
+        """Allowances from `LIST=ENTRY` texts, as a command line gives them."""
         names = {field.alias or name: name for name, field in cls.model_fields.items()}
         found: dict[str, list[str]] = {}
         for text in texts:
@@ -85,11 +81,7 @@ class Allowances(ApiModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Allowances:
-        """The allowances that `ALLOW_VARIABLE` holds; none where it is not set.
-
-        Raises:
-            AllowanceInvalid: it holds something else.
-        """
+        """The allowances that `ALLOW_VARIABLE` holds; none where it is not set."""
         text = environment.get(ALLOW_VARIABLE, "")
         if not text:
             return NO_ALLOWANCES

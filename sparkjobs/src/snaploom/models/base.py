@@ -36,20 +36,12 @@ from pydantic_core import (
 
 
 def member_docs(enum: type[Enum]) -> dict[str, str]:
-    """The meaning of each member that has one, by value, on one line.
-
-    Raises:
-        OSError: the source of the enum is not available.
-    """
+    """The meaning of each member that has one, by value, on one line."""
     return {str(enum[name].value): one_line(text) for name, text in _docs(enum)}
 
 
 def field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The meaning of each field of a model that has one, by name inside Python.
-
-    Raises:
-        OSError: the source of the model is not available.
-    """
+    """The meaning of each field of a model that has one, by name inside Python."""
     bases = [base for base in reversed(model.__mro__) if issubclass(base, BaseModel)]
     found = dict(docs for base in bases if base is not BaseModel for docs in _docs(base))
     return {name: found[name] for name in model.model_fields if name in found}
@@ -232,11 +224,7 @@ class ApiModel(BaseModel):
 
     @classmethod
     def parse(cls, raw: JsonValue) -> Self:
-        """Parse plain data as it stands in YAML or JSON: camelCase keys only, no conversions.
-
-        Raises:
-            pydantic.ValidationError: with every fault, not only the first.
-        """
+        """Parse plain data as it stands in YAML or JSON: camelCase keys only, no conversions."""
         return cls.model_validate_json(_json(raw), strict=True, by_alias=True, by_name=False)
 
     def dump(self) -> dict[str, JsonValue]:

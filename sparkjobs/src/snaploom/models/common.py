@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, ClassVar, Literal, NewType, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, JsonValue, StringConstraints, model_validator
-from whenever import Date, Instant, OffsetDateTime, PlainDateTime
+from whenever import Instant, OffsetDateTime
 
 from snaploom.models.base import (
     WITHOUT_VARIABLE,
@@ -22,6 +18,7 @@ from snaploom.models.base import (
     Variables,
     contradiction,
 )
+from snaploom.models.findings import Finding, Severity, make_finding
 from snaploom.models.shortforms import TYPE
 
 # Instants: integers of nanoseconds since 1970-01-01T00:00:00Z, and their ISO 8601 form.
@@ -62,181 +59,6 @@ def with_zone(text: str) -> str:
 def now() -> EpochNanos:
     """The wall clock; only entry points call it, everything below takes `now` as an argument."""
     return EpochNanos(Instant.now().timestamp(unit="nanosecond"))
-
-
-# Patterns of dates in names and columns, such as `yyyyMMdd`: the period that a value names.
-
-WIDEST = 64
-"""Characters of the longest pattern."""
-
-
-class Granularity(StrEnum):
-    """Length of the period that a value names."""
-
-    YEAR = "year"
-    """A calendar year."""
-    MONTH = "month"
-    """A calendar month."""
-    QUARTER = "quarter"
-    """Three calendar months, the first from January on."""
-    WEEK = "week"
-    """A week of ISO 8601, from Monday on."""
-    DAY = "day"
-    """A calendar day."""
-    HOUR = "hour"
-    """An hour."""
-    MINUTE = "minute"
-    """A minute."""
-    SECOND = "second"
-    """A second."""
-
-
-_ACCENTED = {"ä": "(?:ä|a\u0308|ae?)", "é": "(?:é|e\u0301|e)", "û": "(?:û|u\u0302|u)",
-             "ç": "(?:ç|c\u0327|c)"}  # fmt: skip
-"""Letters in one or two characters of Unicode, or without their accent."""
-MONTHS = tuple(
-    "|".join(
-        "".join(_ACCENTED.get(letter, letter) for letter in name)
-        for name in sorted(names.split(), reverse=True)
-    )
-    for names in (
-        "january januar janv janvier januari janeiro jan jän jänner enero ene gennaio gen",
-        "february februar februari febr février févr febrero febbraio fevereiro feb fév",
-        "march märz mrz mars marzo março maart marts mrt mar mär",
-        "april avril avr abril abr aprile apr",
-        "may mai mei mayo maio maggio maj mag",
-        "june juni juin junio junho giugno jun giu",
-        "july juli juillet juil julio julho luglio jul lug",
-        "august août agosto augustus augusti aug ago",
-        "september septembre septiembre setiembre settembre setembro sept sep set",
-        "october oktober octobre octubre ottobre outubro oct okt ott out",
-        "november novembre noviembre novembro nov",
-        "december dezember décembre diciembre dicembre dezembro desember dec dez déc dic des",
-    )
-)
-"""Names of the months in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
-Danish and Norwegian, short and in full, as patterns of small letters."""
-MONTH_NAME = f"(?i:{'|'.join(MONTHS)})"
-UNITS = {
-    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "Q": "[1-4]", "MM": "[0-9]{2}", "M": "[0-9]{1,2}",
-    "MMM": rf"{MONTH_NAME}\.?",
-    "dd": "[0-9]{2}", "d": "[0-9]{1,2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}", "mm": "[0-9]{2}",
-    "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}",
-}  # fmt: skip
-"""Units, as Java's patterns name them, and their characters. `yy` is a year from 2000 on; `YYYY`
-and `ww` are year and week of ISO 8601, whose weeks begin on Monday; `Q` is a quarter."""
-_SAME = {"yy": "yyyy", "M": "MM", "MMM": "MM", "d": "dd", "w": "ww"}
-"""Units that are other ways to write a unit."""
-_ONE_OR_TWO = frozenset({"M", "d", "w"})
-_DAYS = {
-    Granularity.YEAR: {"yyyy"},
-    Granularity.MONTH: {"yyyy", "MM"},
-    Granularity.QUARTER: {"yyyy", "Q"},
-    Granularity.WEEK: {"YYYY", "ww"},
-    Granularity.DAY: {"yyyy", "MM", "dd"},
-}
-_CLOCK = (("HH", Granularity.HOUR), ("mm", Granularity.MINUTE), ("ss", Granularity.SECOND))
-_TOKEN = re.compile(r"'(?P<quoted>[^']*)'|(?P<unit>([A-Za-z])\3*)|(?P<text>[^A-Za-z']+)")
-
-
-class PatternInvalid(ValueError):
-    """A text is no pattern; the message is the fault, without a final full stop."""
-
-
-@dataclass(frozen=True)
-class TimePattern:
-    """A parsed pattern."""
-
-    text: str
-    form: re.Pattern[str]
-    granularity: Granularity
-    width: int
-    """Characters of every value; the fewest where they differ."""
-    has_one_width: bool
-
-    def start(self, value: str | int) -> PlainDateTime:
-        """The first moment of the period that a value names, in its own zone.
-
-        `value` may be a number whose leading zeros are missing.
-
-        Raises:
-            ValueError: the value is not of the pattern, or there is no such date.
-        """
-        text = value if isinstance(value, str) else f"{value:0{self.width}d}"
-        found = self.form.fullmatch(text)
-        if found is None:
-            raise ValueError(text)
-        part = {unit: _number(unit, written) for unit, written in found.groupdict().items()}
-        if "ww" in part:
-            monday = date.fromisocalendar(part["YYYY"], part["ww"], 1)
-            day = Date(monday.year, monday.month, monday.day)
-        elif "DDD" in part:
-            day = Date(part["yyyy"], 1, 1).add(days=part["DDD"] - 1)
-            if part["DDD"] < 1 or day.year != part["yyyy"]:
-                raise ValueError(text)
-        else:
-            month = part.get("MM", 3 * part.get("Q", 1) - 2)
-            day = Date(part["yyyy"], month, part.get("dd", 1))
-        clock = (part.get(unit, 0) for unit, _ in _CLOCK)
-        return PlainDateTime(day.year, day.month, day.day, *clock)
-
-
-def _number(unit: str, written: str) -> int:
-    if written.isdecimal():
-        return int(written) + (2000 if unit == "yyyy" and len(written) == 2 else 0)
-    name = written.removesuffix(".")
-    return next(n for n, month in enumerate(MONTHS, 1) if re.fullmatch(month, name, re.IGNORECASE))
-
-
-@cache
-def parse_pattern(text: str) -> TimePattern:
-    """Parse a pattern such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww`.
-
-    Raises:
-        PatternInvalid: with the reason.
-    """
-    units: list[str] = []
-    form, width, end = "", 0, 0
-    has_one_width, before = True, ""
-    for token in _TOKEN.finditer(text):
-        if token.start() != end:
-            break
-        end = token.end()
-        unit = token["unit"]
-        if unit is None:
-            literal = token["text"] if token["text"] is not None else token["quoted"] or "'"
-            form, width = form + re.escape(literal), width + len(literal)
-            if before in _ONE_OR_TWO and literal[0].isdigit():
-                raise PatternInvalid(f"nothing shows where '{before}' ends: write all digits")
-            before = "digit" if literal[-1].isdigit() else ""
-            continue
-        if unit not in UNITS:
-            raise PatternInvalid(f"there is no unit '{unit}'")
-        same = _SAME.get(unit, unit)
-        if same in units:
-            raise PatternInvalid(f"'{same}' stands twice")
-        if before and unit != "MMM" and _ONE_OR_TWO & {before, unit}:
-            raise PatternInvalid(f"nothing shows where '{unit}' begins: write all digits")
-        units.append(same)
-        form, width = f"{form}(?P<{same}>{UNITS[unit]})", width + len(unit)
-        has_one_width = has_one_width and unit not in {*_ONE_OR_TWO, "MMM"}
-        before = "" if unit == "MMM" else unit
-    if end != len(text):
-        raise PatternInvalid("a quote is not closed")
-    granularity = _granularity(set(units))
-    return TimePattern(text, re.compile(form), granularity, width, has_one_width)
-
-
-def _granularity(units: set[str]) -> Granularity:
-    clock = [(unit, length) for unit, length in _CLOCK if unit in units]
-    days = {"yyyy", "MM", "dd"} if units >= {"yyyy", "DDD"} and not units & {"MM", "dd"} else None
-    named = days or units - {unit for unit, _ in _CLOCK}
-    found = next((length for length, wanted in _DAYS.items() if wanted == named), None)
-    if found is None or [unit for unit, _ in clock] != [unit for unit, _ in _CLOCK[: len(clock)]]:
-        raise PatternInvalid("a unit is missing between the year and the smallest one")
-    if clock and found is not Granularity.DAY:
-        raise PatternInvalid("hours need a day")
-    return clock[-1][1] if clock else found
 
 
 # Fragments that several kinds share: bounded text, time offsets, data types, status.
@@ -392,11 +214,7 @@ class TimeOffset(ApiModel):
 
 
 def refuse_nothing(field: str, offset: TimeOffset) -> None:
-    """Refuse an offset of which every part is zero; the twin of `LENGTH_NOT_ZERO` in the schema.
-
-    Raises:
-        PydanticCustomError: it is zero.
-    """
+    """Refuse an offset of which every part is zero; the twin of `LENGTH_NOT_ZERO` in the schema."""
     if offset.is_zero:
         raise contradiction(
             f"{field} must be longer than nothing; every part is 0",
@@ -629,6 +447,29 @@ class Resource(ApiModel):
     def identity(self) -> str:
         """`Kind/name`, as messages name it."""
         return f"{self.kind}/{self.metadata.name}"
+
+    def finding(
+        self,
+        code: str,
+        path: str,
+        message: str,
+        *,
+        found: str = "",
+        expected: str = "",
+        hint: str = "",
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding about a field of this resource, as `make_finding` makes it."""
+        return make_finding(
+            code,
+            message,
+            resource=self.identity,
+            path=path,
+            found=found,
+            expected=expected,
+            hint=hint,
+            severity=severity,
+        )
 
 
 LARGEST = 2**63 - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from annotated_types import MaxLen, MinLen
+from annotated_types import Ge, MaxLen, MinLen
 from pydantic import Field, model_validator
 
 from snaploom.models.base import ApiModel, CelRule, contradiction
@@ -17,6 +17,7 @@ from snaploom.models.common import (
     Resource,
     ResourceName,
     ResourceStatus,
+    ShortText,
     SqlText,
     Unique,
 )
@@ -160,3 +161,43 @@ class DataRelationship(Resource):
     """One entity key, as each source writes it."""
     status: DataRelationshipStatus | None = None
     """Observed state; written by the operator."""
+
+
+# Rows of a join without a match, in a Report.
+
+
+class KeySpellings(ApiModel):
+    """One key as both sides of a join write it."""
+
+    left: ShortText
+    """Spelling of the source that is joined to."""
+    right: ShortText
+    """Spelling of the source that is joined."""
+
+
+class NearMiss(ApiModel):
+    """Rows without a match that have one once both sides are normalised."""
+
+    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
+    """Changes of the texts, in their order, after those that the relationship has."""
+    rows: Annotated[int, Ge(0)]
+    """Rows that have a match then."""
+    ambiguous: Annotated[int, Ge(0)] = 0
+    """Those of them that match several rows then: they would be multiplied."""
+    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
+    """Samples."""
+
+
+class UnmatchedRows(ApiModel):
+    """Rows of the left side of one join whose key is not NULL and that found no match."""
+
+    child: ShortText
+    """Field name of the source that was joined."""
+    rows: Annotated[int, Ge(0)]
+    """Number of these rows."""
+    keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
+    """Samples of their keys."""
+    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()
+    """Normalisations that would give some of them a match, the most rows first."""
+    not_counted: ShortText = ""
+    """Reason why samples and near misses are unknown; empty if they are known."""

@@ -22,7 +22,6 @@ from snaploom.models.common import (
     Alias,
     Atomic,
     ColumnName,
-    PatternInvalid,
     PlaceText,
     Resource,
     ResourceName,
@@ -35,8 +34,8 @@ from snaploom.models.common import (
     TimeZoneName,
     Unique,
     UriText,
-    parse_pattern,
 )
+from snaploom.models.shortforms import PatternInvalid, parse_pattern
 
 GlobText = Annotated[PlaceText, LocalPath(PathForm.GLOB)]
 PrefixText = Annotated[PlaceText, LocalPath(PathForm.PREFIX)]

@@ -18,7 +18,7 @@ from snaploom.models.common import (
     TimestampText,
     UriText,
 )
-from snaploom.models.datarelationship import Normalization
+from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 
@@ -283,43 +283,6 @@ _DATA_TEXTS = {
     DataFindingKind.NEW_COLUMNS: "{many} new",
     DataFindingKind.GONE_COLUMNS: "{many} gone",
 }
-
-
-class KeySpellings(ApiModel):
-    """One key as both sides of a join write it."""
-
-    left: ShortText
-    """Spelling of the source that is joined to."""
-    right: ShortText
-    """Spelling of the source that is joined."""
-
-
-class NearMiss(ApiModel):
-    """Rows without a match that have one once both sides are normalised."""
-
-    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
-    """Changes of the texts, in their order, after those that the relationship has."""
-    rows: Count
-    """Rows that have a match then."""
-    ambiguous: Count = 0
-    """Those of them that match several rows then: they would be multiplied."""
-    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
-    """Samples."""
-
-
-class UnmatchedRows(ApiModel):
-    """Rows of the left side of one join whose key is not NULL and that found no match."""
-
-    child: ShortText
-    """Field name of the source that was joined."""
-    rows: Count
-    """Number of these rows."""
-    keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
-    """Samples of their keys."""
-    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()
-    """Normalisations that would give some of them a match, the most rows first."""
-    not_counted: ShortText = ""
-    """Reason why samples and near misses are unknown; empty if they are known."""
 
 
 class SourceSnapshot(ApiModel):

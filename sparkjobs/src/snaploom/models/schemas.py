@@ -245,11 +245,7 @@ def _refuse_unbounded(schema: Schema, path: str) -> None:
 
 
 def without_null(source: Schema, path: str) -> Schema:
-    """The schema of `X | None` as that of X, which may be left out.
-
-    Raises:
-        UnknownConstruct: it is a union of more than one thing and null.
-    """
+    """The schema of `X | None` as that of X, which may be left out."""
     members = [as_object(member) for member in as_list(source["anyOf"])]
     given = [member for member in members if member != {"type": "null"}]
     if len(given) != 1:
@@ -451,16 +447,6 @@ def write_schemas(folder: Path) -> list[Path]:
     path = folder / EDITOR_SCHEMA_FILE
     write_file(path, schema_text())
     return [path]
-
-
-def check_schemas(folder: Path) -> list[str]:
-    """Differences between a folder and the models, as sentences; empty without any."""
-    path = folder / EDITOR_SCHEMA_FILE
-    if not path.is_file():
-        return [f"{EDITOR_SCHEMA_FILE} is missing"]
-    if path.read_text(encoding="utf-8") != schema_text():
-        return [f"{EDITOR_SCHEMA_FILE} differs from the models"]
-    return []
 
 
 def _branch(kind: str, definition: str) -> JsonValue:

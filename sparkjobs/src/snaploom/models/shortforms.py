@@ -1,4 +1,4 @@
-"""Short forms: types, lengths of time and local times as one text, beside their long forms.
+"""Texts with a form of their own: types, lengths of time, local times, and patterns of dates.
 
 A short form is read where a model is parsed, and is the same model as the long form from there on.
 Each has a pattern, which the API server checks as well (`snaploom.models.schemas`).
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import lru_cache
+from datetime import date, datetime
+from enum import StrEnum
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from whenever import Date, PlainDateTime
 
 TEXT_KEYWORD: Final = "x-snaploom-text"
 """Keyword of the models' JSON Schemas: the pattern and length of a text that may stand instead."""
@@ -146,9 +148,6 @@ def read_length(text: str) -> dict[str, JsonValue]:
     """The parts of a length of time: `7d`, `1h30min`, `1mo` (a month) or ISO 8601.
 
     No unit is called `m`, which would be minutes to some and months to others.
-
-    Raises:
-        ShortFormInvalid: it is neither.
     """
     iso = _ISO.fullmatch(text)
     if iso is not None and len(text) > 1:
@@ -218,11 +217,7 @@ _OFFSET = re.compile(r".*[0-9][+-][0-9]{2}:?[0-9]{2}$")
 
 
 def read_local_time(text: str) -> dict[str, JsonValue]:
-    """The parts of a date, or of a date and time, with its zone in brackets; UTC without one.
-
-    Raises:
-        ShortFormInvalid: it is neither, or no such day.
-    """
+    """The parts of a date, or of a date and time, with its zone in brackets; UTC without one."""
     found = _LOCAL_TIME.fullmatch(text)
     if found is None:
         is_offset = _OFFSET.fullmatch(text) is not None
@@ -283,11 +278,7 @@ _WORD = re.compile(r"\s*(?:([A-Za-z_][A-Za-z_0-9]*|`[^`]+`|\d{1,4})|(.))", re.DO
 
 
 def read_type(text: str) -> dict[str, JsonValue]:
-    """The long form of a type as Spark SQL writes it, such as `array<struct<a: int NOT NULL>>`.
-
-    Raises:
-        ShortFormInvalid: it is no type.
-    """
+    """The long form of a type as Spark SQL writes it, such as `array<struct<a: int NOT NULL>>`."""
     words = [first or other for first, other in _WORD.findall(text)]
     try:
         found = _read_type(words, 0)
@@ -299,12 +290,7 @@ def read_type(text: str) -> dict[str, JsonValue]:
 
 
 def _read_type(words: list[str], depth: int) -> dict[str, JsonValue]:
-    """The type at the beginning of some words, which are taken away.
-
-    Raises:
-        IndexError: the words end too early.
-        ShortFormInvalid: this is no type.
-    """
+    """The type at the beginning of some words, which are taken away."""
     if depth > _DEEPEST:
         raise ShortFormInvalid(f"types are nested more than {_DEEPEST} deep", "nest fewer types")
     written = words.pop(0)
@@ -401,3 +387,175 @@ TYPE = ShortForm(
         _having(name) for name in sorted(PLAIN_TYPES | {"array", "decimal", "map", "struct"})
     ),
 )
+
+
+# Patterns of dates in names and columns, such as `yyyyMMdd`: the period that a value names.
+
+
+class Granularity(StrEnum):
+    """Length of the period that a value names."""
+
+    YEAR = "year"
+    """A calendar year."""
+    MONTH = "month"
+    """A calendar month."""
+    QUARTER = "quarter"
+    """Three calendar months, the first from January on."""
+    WEEK = "week"
+    """A week of ISO 8601, from Monday on."""
+    DAY = "day"
+    """A calendar day."""
+    HOUR = "hour"
+    """An hour."""
+    MINUTE = "minute"
+    """A minute."""
+    SECOND = "second"
+    """A second."""
+
+
+_ACCENTED = {"ä": "(?:ä|a\u0308|ae?)", "é": "(?:é|e\u0301|e)", "û": "(?:û|u\u0302|u)",
+             "ç": "(?:ç|c\u0327|c)"}  # fmt: skip
+"""Letters in one or two characters of Unicode, or without their accent."""
+MONTHS = tuple(
+    "|".join(
+        "".join(_ACCENTED.get(letter, letter) for letter in name)
+        for name in sorted(names.split(), reverse=True)
+    )
+    for names in (
+        "january januar janv janvier januari janeiro jan jän jänner enero ene gennaio gen",
+        "february februar februari febr février févr febrero febbraio fevereiro feb fév",
+        "march märz mrz mars marzo março maart marts mrt mar mär",
+        "april avril avr abril abr aprile apr",
+        "may mai mei mayo maio maggio maj mag",
+        "june juni juin junio junho giugno jun giu",
+        "july juli juillet juil julio julho luglio jul lug",
+        "august août agosto augustus augusti aug ago",
+        "september septembre septiembre setiembre settembre setembro sept sep set",
+        "october oktober octobre octubre ottobre outubro oct okt ott out",
+        "november novembre noviembre novembro nov",
+        "december dezember décembre diciembre dicembre dezembro desember dec dez déc dic des",
+    )
+)
+"""Names of the months in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
+Danish and Norwegian, short and in full, as patterns of small letters."""
+MONTH_NAME = f"(?i:{'|'.join(MONTHS)})"
+UNITS = {
+    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "Q": "[1-4]", "MM": "[0-9]{2}", "M": "[0-9]{1,2}",
+    "MMM": rf"{MONTH_NAME}\.?",
+    "dd": "[0-9]{2}", "d": "[0-9]{1,2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}", "mm": "[0-9]{2}",
+    "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}",
+}  # fmt: skip
+"""Units, as Java's patterns name them, and their characters. `yy` is a year from 2000 on; `YYYY`
+and `ww` are year and week of ISO 8601, whose weeks begin on Monday; `Q` is a quarter."""
+_SAME = {"yy": "yyyy", "M": "MM", "MMM": "MM", "d": "dd", "w": "ww"}
+"""Units that are other ways to write a unit."""
+_ONE_OR_TWO = frozenset({"M", "d", "w"})
+_DAYS = {
+    Granularity.YEAR: {"yyyy"},
+    Granularity.MONTH: {"yyyy", "MM"},
+    Granularity.QUARTER: {"yyyy", "Q"},
+    Granularity.WEEK: {"YYYY", "ww"},
+    Granularity.DAY: {"yyyy", "MM", "dd"},
+}
+_CLOCK = (("HH", Granularity.HOUR), ("mm", Granularity.MINUTE), ("ss", Granularity.SECOND))
+_TOKEN = re.compile(r"'(?P<quoted>[^']*)'|(?P<unit>([A-Za-z])\3*)|(?P<text>[^A-Za-z']+)")
+
+
+class PatternInvalid(ValueError):
+    """A text is no pattern; the message is the fault, without a final full stop."""
+
+
+@dataclass(frozen=True)
+class TimePattern:
+    """A parsed pattern."""
+
+    text: str
+    form: re.Pattern[str]
+    granularity: Granularity
+    width: int
+    """Characters of every value; the fewest where they differ."""
+    has_one_width: bool
+
+    def start(self, value: str | int) -> PlainDateTime:
+        """The first moment of the period that a value names, in its own zone.
+
+        `value` may be a number whose leading zeros are missing.
+
+        Raises:
+            ValueError: the value is not of the pattern, or there is no such date.
+        """
+        text = value if isinstance(value, str) else f"{value:0{self.width}d}"
+        found = self.form.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        part = {unit: _number(unit, written) for unit, written in found.groupdict().items()}
+        if "ww" in part:
+            monday = date.fromisocalendar(part["YYYY"], part["ww"], 1)
+            day = Date(monday.year, monday.month, monday.day)
+        elif "DDD" in part:
+            day = Date(part["yyyy"], 1, 1).add(days=part["DDD"] - 1)
+            if part["DDD"] < 1 or day.year != part["yyyy"]:
+                raise ValueError(text)
+        else:
+            month = part.get("MM", 3 * part.get("Q", 1) - 2)
+            day = Date(part["yyyy"], month, part.get("dd", 1))
+        clock = (part.get(unit, 0) for unit, _ in _CLOCK)
+        return PlainDateTime(day.year, day.month, day.day, *clock)
+
+
+def _number(unit: str, written: str) -> int:
+    if written.isdecimal():
+        return int(written) + (2000 if unit == "yyyy" and len(written) == 2 else 0)
+    name = written.removesuffix(".")
+    return next(n for n, month in enumerate(MONTHS, 1) if re.fullmatch(month, name, re.IGNORECASE))
+
+
+@cache
+def parse_pattern(text: str) -> TimePattern:
+    """Parse a pattern such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww`.
+
+    Raises:
+        PatternInvalid: with the reason.
+    """
+    units: list[str] = []
+    form, width, end = "", 0, 0
+    has_one_width, before = True, ""
+    for token in _TOKEN.finditer(text):
+        if token.start() != end:
+            break
+        end = token.end()
+        unit = token["unit"]
+        if unit is None:
+            literal = token["text"] if token["text"] is not None else token["quoted"] or "'"
+            form, width = form + re.escape(literal), width + len(literal)
+            if before in _ONE_OR_TWO and literal[0].isdigit():
+                raise PatternInvalid(f"nothing shows where '{before}' ends: write all digits")
+            before = "digit" if literal[-1].isdigit() else ""
+            continue
+        if unit not in UNITS:
+            raise PatternInvalid(f"there is no unit '{unit}'")
+        same = _SAME.get(unit, unit)
+        if same in units:
+            raise PatternInvalid(f"'{same}' stands twice")
+        if before and unit != "MMM" and _ONE_OR_TWO & {before, unit}:
+            raise PatternInvalid(f"nothing shows where '{unit}' begins: write all digits")
+        units.append(same)
+        form, width = f"{form}(?P<{same}>{UNITS[unit]})", width + len(unit)
+        has_one_width = has_one_width and unit not in {*_ONE_OR_TWO, "MMM"}
+        before = "" if unit == "MMM" else unit
+    if end != len(text):
+        raise PatternInvalid("a quote is not closed")
+    granularity = _granularity(set(units))
+    return TimePattern(text, re.compile(form), granularity, width, has_one_width)
+
+
+def _granularity(units: set[str]) -> Granularity:
+    clock = [(unit, length) for unit, length in _CLOCK if unit in units]
+    days = {"yyyy", "MM", "dd"} if units >= {"yyyy", "DDD"} and not units & {"MM", "dd"} else None
+    named = days or units - {unit for unit, _ in _CLOCK}
+    found = next((length for length, wanted in _DAYS.items() if wanted == named), None)
+    if found is None or [unit for unit, _ in clock] != [unit for unit, _ in _CLOCK[: len(clock)]]:
+        raise PatternInvalid("a unit is missing between the year and the smallest one")
+    if clock and found is not Granularity.DAY:
+        raise PatternInvalid("hours need a day")
+    return clock[-1][1] if clock else found

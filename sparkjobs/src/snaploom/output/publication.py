@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES, ObjectInfo, ObjectStore, refuse_links
-from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.common import EpochNanos
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.output import layout, manifest
 from snaploom.output.entries import Entry, FileRecord, ModelNode, Publish, SnapshotRecord
@@ -353,12 +353,3 @@ class Draft:
             tool_version=run.tool_version,
             spark_version=result.spark_version,
         )
-
-
-def describe(outcome: Published[WriteResult] | AlreadyPublished) -> str:
-    """One line for people and logs."""
-    record = outcome.record
-    when = format_instant(record.time)
-    if isinstance(outcome, AlreadyPublished):
-        return f"snapshot {when} was already published by run {record.run_id}"
-    return f"snapshot {when} is published: {record.rows} rows in {len(record.files)} files"

@@ -4,8 +4,6 @@ It is what every caller hands to planning and execution: the command line, a job
 an immutable ConfigMap), the webhook and the tests. It carries no status and no secret.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from annotated_types import MaxLen

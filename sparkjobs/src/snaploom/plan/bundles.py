@@ -1,9 +1,7 @@
 """From a set of resources to Bundles; the datasets and Secrets that their sources need."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,9 +29,6 @@ def bundle_for(kind: str, name: str, resources: Iterable[Resource]) -> Bundle:
 
     Only resources of its namespace are looked at. A reference to nothing is passed over: validation
     reports it.
-
-    Raises:
-        InvalidDeclarations: there is none of that kind and name.
     """
     listed = tuple(resources)
     chosen = next((r for r in listed if r.kind == kind and r.name == name), None)
@@ -94,10 +89,6 @@ def _stateless(resource: _Kind) -> _Kind:
     return resource.model_copy(update={"status": None})
 
 
-def _how_to_name(kind: str, known: Sequence[str]) -> str:
-    return "give one of these names" if known else f"name the file that declares the {kind}"
-
-
 def _unknown(kind: str, name: str, resources: Iterable[Resource]) -> InvalidDeclarations:
     known = sorted(resource.name for resource in resources if resource.kind == kind)
     finding = make_finding(
@@ -106,7 +97,8 @@ def _unknown(kind: str, name: str, resources: Iterable[Resource]) -> InvalidDecl
         resource=f"{kind}/{name}",
         found=name,
         expected=", ".join(known[:12]) if known else f"files that declare an {kind}",
-        hint=did_you_mean(name, known) or _how_to_name(kind, known),
+        hint=did_you_mean(name, known)
+        or ("give one of these names" if known else f"name the file that declares the {kind}"),
     )
     return InvalidDeclarations([finding])
 

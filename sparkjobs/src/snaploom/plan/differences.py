@@ -1,7 +1,5 @@
 """Effects of changed declarations on an output, and differences of rows of two snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -393,7 +391,7 @@ class DataComparison:
             doubt = "" if one.is_compared else " (values are not compared)"
             yield f"~ column {one.path} {one.before} -> {one.after}{doubt}"
         for column in rows.columns[:_TEXT_COLUMNS]:
-            yield f"~ {column.path}: {_rows(column.rows)}"
+            yield f"~ {column.path}: {column.rows:,} row{'' if column.rows == 1 else 's'}"
         if len(rows.columns) > _TEXT_COLUMNS:
             yield f"~ {len(rows.columns) - _TEXT_COLUMNS} more columns: -o json lists all"
         for sample in rows.samples:
@@ -410,7 +408,3 @@ _SIGNS = {RowChange.ADDED: "+", RowChange.REMOVED: "-", RowChange.CHANGED: "~"}
 
 def _shown(value: str | None) -> str:
     return "NULL" if value is None else value
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number:,} rows"

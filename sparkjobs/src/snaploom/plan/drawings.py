@@ -1,7 +1,5 @@
 """Drawings of a join tree: cards and lines as data, SVG, and Mermaid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -11,9 +9,8 @@ import networkx as nx
 
 from snaploom.confidential import visible
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.graph import JoinGraph
 from snaploom.plan.history import Change, PublishedModel, PublishedNode
-from snaploom.plan.tree import JoinNode, JoinTree, published_tree
+from snaploom.plan.tree import JoinGraph, JoinNode, JoinTree, published_tree
 from snaploom.sources.registry import declared
 
 # Contents of a drawing of a join tree: cards in columns by depth, and the lines between them.

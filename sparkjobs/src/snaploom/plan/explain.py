@@ -1,7 +1,5 @@
 """A plan for readers: the JSON contract of `plan -o json`, and plain text for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from types import MappingProxyType
@@ -77,7 +75,9 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
             for removal in plan.removing
         ],
         "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
-        "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
+        "collect": None
+        if plan.collecting is None
+        else {"endedSnapshots": plan.collecting.snapshots},
         "dataFindings": [finding.dump() for finding in plan.data_findings],
         "findings": [finding_json(finding) for finding in plan.findings],
     }
@@ -120,10 +120,6 @@ def _snapshot_json(snapshot: PlannedSnapshot) -> JsonValue:
             for source in snapshot.excluded
         ],
     }
-
-
-def _collecting_json(step: CollectEnded) -> JsonValue:
-    return {"endedSnapshots": step.snapshots}
 
 
 def finding_json(finding: Finding) -> JsonValue:

@@ -1,7 +1,5 @@
 """Findings about a join tree: ties, unreachable sources, depth, with repairs to suggest."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,10 +7,9 @@ from itertools import pairwise
 import networkx as nx
 
 from snaploom.models.common import PathMissingMode
-from snaploom.models.findings import Finding, Severity, make_finding
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.plan.graph import JoinGraph, Link, Part, Vertex
-from snaploom.plan.tree import JoinTree, Tie, Unreachable, plan_tree
+from snaploom.plan.tree import JoinGraph, JoinTree, Link, Part, Tie, Unreachable, Vertex, plan_tree
 
 # Repairs of a data model that lacks its one join tree, as messages may suggest them.
 
@@ -339,29 +336,27 @@ def _new_link(graph: JoinGraph, missing: Unreachable) -> str:
     )
 
 
-def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
+def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> Iterator[Finding]:
     deepest = max(tree.depths.values())
     if deepest <= graph.max_depth:
-        return []
+        return
     names = sorted(
         graph.vertices[source].field_name
         for source, depth in tree.depths.items()
         if depth > graph.max_depth
     )
-    return [
-        Finding(
-            code=TOO_DEEP,
-            severity=Severity.ERROR,
-            resource=output.identity,
-            path="spec.dataModel.maxDepth",
-            message=f"the join tree is deeper than maxDepth at {_listing(names)}",
-            found=f"depth {deepest}",
-            expected=f"at most {graph.max_depth}",
-            hint=f"raise maxDepth to {deepest}"
-            if deepest <= 32  # the model's upper bound of maxDepth
-            else "add a relationship that shortens the chain; maxDepth may be 32 at most",
-        )
-    ]
+    yield Finding(
+        code=TOO_DEEP,
+        severity=Severity.ERROR,
+        resource=output.identity,
+        path="spec.dataModel.maxDepth",
+        message=f"the join tree is deeper than maxDepth at {_listing(names)}",
+        found=f"depth {deepest}",
+        expected=f"at most {graph.max_depth}",
+        hint=f"raise maxDepth to {deepest}"
+        if deepest <= 32  # the model's upper bound of maxDepth
+        else "add a relationship that shortens the chain; maxDepth may be 32 at most",
+    )
 
 
 def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
@@ -374,12 +369,11 @@ def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list
     }
     positions = enumerate(output.spec.data_model.data_relationships)
     return [
-        make_finding(
+        output.finding(
             NEVER_USED,
+            f"spec.dataModel.dataRelationships[{index}]",
             f"DataRelationship/{relationship.name} is never used: every source that it "
             "could join is joined by another, on a shorter or cheaper way",
-            resource=output.identity,
-            path=f"spec.dataModel.dataRelationships[{index}]",
             found="no join by it",
             expected="relationships that the join tree uses",
         )

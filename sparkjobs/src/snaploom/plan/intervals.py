@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from operator import attrgetter
 from typing import Protocol
 
 from whenever import PlainDateTime
@@ -19,13 +20,7 @@ from snaploom.models.common import (
     TimeOffset,
     parse_instant,
 )
-from snaploom.models.outputdataset import (
-    ExcludedInterval,
-    FromCron,
-    FromInterval,
-    LocalDateTime,
-    SnapshotFilter,
-)
+from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, SnapshotFilter
 from snaploom.models.report import SnapshotReason
 from snaploom.plan.times import (
     FIRST_INSTANT,
@@ -69,9 +64,6 @@ class IntervalSet:
 
         Times beyond the calendar are cut off: "for ever" is often written as the largest number
         that there is.
-
-        Raises:
-            ReversedInterval: one ends before it begins.
         """
         spans: list[Span] = []
         for first, last in sorted(intervals):
@@ -89,7 +81,7 @@ class IntervalSet:
     def newest(self, first: int, last: int) -> EpochNanos | None:
         """The last time from one instant to another, both inclusive, in nanoseconds."""
         latest = last // NANOS_PER_MILLISECOND
-        index = bisect_right(self.spans, latest, key=_first_of) - 1
+        index = bisect_right(self.spans, latest, key=attrgetter("first")) - 1
         if index < 0:
             return None
         found = min(self.spans[index].last, latest) * NANOS_PER_MILLISECOND
@@ -98,7 +90,7 @@ class IntervalSet:
     def oldest(self, first: int, last: int) -> EpochNanos | None:
         """The first time from one instant to another, both inclusive, in nanoseconds."""
         earliest = -(-first // NANOS_PER_MILLISECOND)
-        index = bisect_left(self.spans, earliest, key=_last_of)
+        index = bisect_left(self.spans, earliest, key=attrgetter("last"))
         if index == len(self.spans):
             return None
         found = max(self.spans[index].first, earliest) * NANOS_PER_MILLISECOND
@@ -120,14 +112,6 @@ def _cut(span: Span, low: int, high: int) -> tuple[Span, ...]:
         return (span,)
     sides = Span(span.first, low - 1), Span(high + 1, span.last)
     return tuple(side for side in sides if side.first <= side.last)
-
-
-def _first_of(span: Span) -> int:
-    return span.first
-
-
-def _last_of(span: Span) -> int:
-    return span.last
 
 
 NO_TIME = IntervalSet()
@@ -395,7 +379,10 @@ def settings_of(snapshot_filter: SnapshotFilter) -> IntervalSettings:
         preference=given.preference,
         only_closed=given.only_closed_intervals,
         max_age=given.max_snapshot_age,
-        excluded=tuple(_resolved(excluded) for excluded in given.exclude_intervals),
+        excluded=tuple(
+            (parse_instant(excluded.from_), parse_instant(excluded.to))
+            for excluded in given.exclude_intervals
+        ),
     )
 
 
@@ -407,10 +394,6 @@ def _by_length(given: FromInterval) -> Intervals:
 def _by_cron(given: FromCron) -> CronIntervals:
     ticks = CronTicks(given.schedule, given.time_zone)
     return CronIntervals(parse_instant(given.start_date), ticks, given.length)
-
-
-def _resolved(excluded: ExcludedInterval) -> tuple[EpochNanos, EpochNanos]:
-    return parse_instant(excluded.from_), parse_instant(excluded.to)
 
 
 def start_of(start: LocalDateTime) -> EpochNanos:
@@ -435,9 +418,6 @@ def root_candidates(
     An interval that is open, when only closed ones count, and one all of whose snapshots lie in
     `excludeIntervals`, are listed with the reason; the excluded times of other intervals are
     simply not chosen.
-
-    Raises:
-        TooManyCandidates: only of an interval set.
     """
     done = {interval.index for _, interval in settings.intervals.of_each(sorted(taken))}
     horizon = _horizon(settings, now)

@@ -1,7 +1,5 @@
 """The plan of a run: join tree, candidates, and the steps for each; pure data."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -12,12 +10,11 @@ from pydantic import JsonValue
 from snaploom.models.common import EpochNanos, PathMissingMode, Preference, Resource, format_instant
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, errors_of, make_finding
+from snaploom.models.findings import Finding, errors_of
 from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
 from snaploom.models.report import DataFinding, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.findings import tree_findings
-from snaploom.plan.graph import JoinGraph, join_graph
 from snaploom.plan.intervals import (
     NEVER,
     Interval,
@@ -48,7 +45,7 @@ from snaploom.plan.steps import (
     weaving_steps,
 )
 from snaploom.plan.times import EVERYTHING, Selection, hive_of, partition_clashes, partition_of
-from snaploom.plan.tree import JoinNode, JoinTree, plan_tree
+from snaploom.plan.tree import JoinGraph, JoinNode, JoinTree, join_graph, plan_tree
 from snaploom.policy.references import reads_of
 
 # The hash of a plan: equal when the same snapshots would be woven to the same rows.
@@ -376,12 +373,11 @@ class _SnapshotPlanner:
         if interval is None or self.now >= interval.end:
             return ()
         return (
-            make_finding(
+            self.output.finding(
                 OPEN_INTERVAL,
+                f"spec.dataModel.rootDataSource.snapshotFilter.{self._form}.preference",
                 f"the snapshot {format_instant(last)} is the newest so far of an interval "
                 "that has not ended; a later one of the same interval will not be published",
-                resource=self.output.identity,
-                path=f"spec.dataModel.rootDataSource.snapshotFilter.{self._form}.preference",
                 found=f"now is {format_instant(self.now)}",
                 expected=f"a run after {_end_of(interval)}, for a result that does not depend on "
                 "when it runs",

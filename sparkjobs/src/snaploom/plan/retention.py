@@ -6,8 +6,6 @@ The latest by snapshot time never goes. The same rules, applied to what is there
 could be added, decide which candidates are not woven, because they would be removed at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

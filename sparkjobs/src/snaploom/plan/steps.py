@@ -1,7 +1,5 @@
 """The steps of a run as data, and which snapshot of each source serves each of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from enum import StrEnum
 from snaploom.errors import RootEmpty, SnapshotMissing
 from snaploom.models.common import EpochNanos, Preference, format_instant
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import ChildSnapshot
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
@@ -170,11 +168,7 @@ def empty_source_findings(
 
 
 def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
-    """Refuse a run whose root offers nothing, where that is not to pass as a warning.
-
-    Raises:
-        RootEmpty: nothing.
-    """
+    """Refuse a run whose root offers nothing, where that is not to pass as a warning."""
     if not offered.is_empty:
         return
     finding = _finding(root)
@@ -189,11 +183,10 @@ def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
 
 def _finding(source: DataSource) -> Finding:
     reported = declared(source).no_snapshots
-    return make_finding(
+    return source.finding(
         EMPTY_SOURCE,
+        f"spec.{reported.field}",
         "this source has no snapshot at all",
-        resource=source.identity,
-        path=f"spec.{reported.field}",
         found=reported.found,
         expected="at least one snapshot",
         hint=reported.hint,

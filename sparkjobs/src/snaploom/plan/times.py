@@ -16,7 +16,7 @@ from snaploom.models.common import (
     TimeOffset,
     format_instant,
 )
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import (
     HivePartitioned,
     OutputDataset,
@@ -75,20 +75,12 @@ def times(offset: TimeOffset, factor: int) -> CalendarLength:
 
 
 def plus(instant: EpochNanos, offset: TimeOffset, zone: str) -> EpochNanos:
-    """The instant moved forward by a calendar length.
-
-    Raises:
-        OutOfCalendar: when a step leaves the years 1 to 9999.
-    """
+    """The instant moved forward by a calendar length."""
     return advance(instant, length_of(offset), zone)
 
 
 def minus(instant: EpochNanos, offset: TimeOffset, zone: str) -> EpochNanos:
-    """The instant moved back: the parts negated, in the same order; not the inverse of `plus`.
-
-    Raises:
-        OutOfCalendar: when a step leaves the years 1 to 9999.
-    """
+    """The instant moved back: the parts negated, in the same order; not the inverse of `plus`."""
     return advance(instant, times(offset, -1), zone)
 
 
@@ -165,10 +157,6 @@ def local_instant(local: PlainDateTime, zone: str) -> EpochNanos:
 
     A local time that occurs twice is the earlier of the two; one that does not occur moves forward
     by the length of the gap, so that a missing midnight is the start of the day.
-
-    Raises:
-        OutOfCalendar: when the instant lies outside the years 1 to 9999.
-        whenever.TimeZoneNotFoundError: when the tz database does not have the zone.
     """
     try:
         moment = local.assume_tz(zone, disambiguation="compatible")
@@ -349,12 +337,11 @@ def partition_clashes(
 
 
 def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNanos) -> Finding:
-    return make_finding(
+    return output.finding(
         PARTITION_CLASH,
+        f"{_PATH}.timestampFormat",
         f"the snapshots {format_instant(holder)} and {format_instant(time)} would share "
         f"the partition {folder}",
-        resource=output.identity,
-        path=f"{_PATH}.timestampFormat",
         found=f"timestampFormat {hive_of(output.spec.output_folder).timestamp_format}",
         expected="a partition for each snapshot",
     )

@@ -1,7 +1,5 @@
 """A key management service over HTTP: the transit engine of HashiCorp Vault."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
@@ -10,10 +8,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+
+from urllib3.exceptions import HTTPError
 
 from snaploom.confidential import remember_secret
-from snaploom.endpoints import EndpointRefused, origin_of, post, refuse_host
+from snaploom.endpoints import EndpointRefused, origin_of, pools_of, refuse_host
 from snaploom.errors import KeyUnavailable
 from snaploom.policy.addresses import declared_rules
 
@@ -37,18 +37,17 @@ class VaultKeyService:
     """Keys of a transit engine."""
 
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
-        """Name an engine by its URL, such as `https://vault:8200/v1/transit`.
-
-        Raises:
-            KeyUnavailable: the URL is none of HTTP, or its host may not be asked.
-        """
-        self._rules = declared_rules(environment)
+        """Name an engine by its URL, such as `https://vault:8200/v1/transit`."""
+        rules = declared_rules(environment)
         try:
-            host, port, _ = origin_of(url)
-            refuse_host(host, port, self._rules)
+            host, port, is_secure = origin_of(url)
+            refuse_host(host, port, rules)
         except EndpointRefused as error:
             raise _no_server(error) from None
-        self._url = url.rstrip("/")
+        pools = pools_of(rules, _MOST_BYTES)
+        pool = pools.secure if is_secure else pools.plain
+        self._pool = pool(host, port, timeout=TIMEOUT_SECONDS, retries=False)
+        self._path = urlsplit(url).path.rstrip("/")
         self._environment = environment
 
     def wrap(self, label: str, key: bytes) -> str:
@@ -67,22 +66,20 @@ class VaultKeyService:
     def _ask(self, verb: str, label: str, question: Mapping[str, str], field: str) -> str:
         # Causes are not kept: answers of the service may quote the request.
         try:
-            found = post(
-                f"{self._url}/{verb}/{quote(label, safe='')}",
-                json.dumps(question).encode(),
+            found = self._pool.urlopen(
+                "POST",
+                f"{self._path}/{verb}/{quote(label, safe='')}",
+                json.dumps(question),
                 {"X-Vault-Token": self._token(label), "Content-Type": "application/json"},
-                self._rules,
-                timeout=TIMEOUT_SECONDS,
-                most=_MOST_BYTES,
             )
         except EndpointRefused as error:
             raise _no_server(error) from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, HTTPError) as error:
             raise _refused(label, f"no answer ({type(error).__name__})") from None
         if found.status != HTTPStatus.OK:
             raise _refused(label, f"HTTP status {found.status}")
         try:
-            answer = json.loads(found.body)
+            answer = json.loads(found.data)
         except (ValueError, RecursionError):
             raise _refused(label, "an answer that is no JSON") from None
         data = answer.get("data") if isinstance(answer, dict) else None

@@ -1,7 +1,5 @@
 """Hosts and addresses that a job may connect to, judged without lookup; URIs for Hadoop."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Mapping
@@ -13,8 +11,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import cast
 
 from snaploom.errors import StorageError
-from snaploom.extras import load_registered
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.ondemand import load_registered
 
 # Kinds of object stores: all that distinguishes the places of one by their URIs.
 
@@ -191,9 +189,6 @@ def declared_rules(environment: Mapping[str, str]) -> EndpointRules:
 
     The environment of an operator's job has its allowances; elsewhere somebody runs a program on a
     machine of their own.
-
-    Raises:
-        AllowanceInvalid: it has allowances that cannot be read.
     """
     if ALLOW_VARIABLE not in environment:
         return EndpointRules()

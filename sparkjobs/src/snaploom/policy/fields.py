@@ -1,6 +1,4 @@
-"""Checks of single values and texts that several kinds share."""
-
-from __future__ import annotations
+"""Checks of single values, texts and SQL that several kinds share."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -14,8 +12,11 @@ from pydantic import BaseModel
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import EpochNanos, Resource, TimeOffset, parse_instant
 from snaploom.models.datasource import Credentials
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.run import RunSettings
+from snaploom.policy.references import Scope
+from snaploom.policy.sqlfunctions import CHANGES_ROWS, REASONS, Determinism, hint_for, refusal_of
+from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlForm, SqlText
 from snaploom.policy.verdicts import MAX_INSTRUCTIONS, RegexFault, RegexList, TextJudge
 
 # Walks over the fields of models: every text of a resource but of its status, with its path.
@@ -82,11 +83,10 @@ def regex_findings(
             groups[path] = judged
             continue
         findings.append(
-            make_finding(
+            owner.finding(
                 "SL131",
+                path,
                 f"the regular expression is not valid: {judged.message}",
-                resource=owner.identity,
-                path=path,
                 found=pattern,
                 expected="a regular expression that can be searched in linear time",
                 hint=judged.hint,
@@ -99,31 +99,26 @@ def regex_findings(
 
 
 def _regexes_unjudged(fault: RegexFault, owner: Resource, path: str) -> Finding:
-    return make_finding(
+    return owner.finding(
         "SL131",
+        path,
         fault.message,
-        resource=owner.identity,
-        path=path,
         expected=f"programs of at most {MAX_INSTRUCTIONS} instructions together",
         hint=fault.hint,
     )
 
 
-def zone_findings(zone: str, owner: Resource, path: str) -> Findings:
+def zone_findings(zone: str, owner: Resource, path: str) -> Iterator[Finding]:
     """A finding when a time zone is not in the tz database."""
-    if _zone_exists(zone):
-        return ()
-    return (
-        make_finding(
+    if not _zone_exists(zone):
+        yield owner.finding(
             "SL132",
+            path,
             "there is no such time zone",
-            resource=owner.identity,
-            path=path,
             found=zone,
             expected="a name of the tz database",
             hint=did_you_mean(zone, sorted(available_timezones())),
-        ),
-    )
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -135,21 +130,17 @@ def _zone_exists(zone: str) -> bool:
     return True
 
 
-def cron_findings(expression: str, owner: Resource, path: str) -> Findings:
+def cron_findings(expression: str, owner: Resource, path: str) -> Iterator[Finding]:
     """A finding when a cron expression is not five valid fields, or never comes due."""
     problem = _cron_problem(expression)
-    if problem is None:
-        return ()
-    return (
-        make_finding(
+    if problem is not None:
+        yield owner.finding(
             "SL133",
+            path,
             f"the cron expression is not valid: {problem}",
-            resource=owner.identity,
-            path=path,
             found=expression,
             expected="minute, hour, day of month, month and day of week, such as `0 2 * * *`",
-        ),
-    )
+        )
 
 
 def _cron_problem(expression: str) -> str | None:
@@ -171,11 +162,10 @@ def instant_findings(text: str, owner: Resource, path: str) -> tuple[EpochNanos 
         return parse_instant(text), ()
     except ValueError:
         return None, (
-            make_finding(
+            owner.finding(
                 "SL134",
+                path,
                 "this is not a time",
-                resource=owner.identity,
-                path=path,
                 found=text,
                 expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
             ),
@@ -188,11 +178,10 @@ def range_findings(start: str | None, end: str | None, owner: Resource, path: st
     last, of_end = instant_findings(end, owner, f"{path}.to") if end else (None, ())
     if first is not None and last is not None and first >= last:
         return (
-            make_finding(
+            owner.finding(
                 "SL134",
+                path,
                 "the range ends before it begins",
-                resource=owner.identity,
-                path=path,
                 found=f"from {start} to {end}",
                 expected="from before to; `to` itself is no longer in the range",
                 hint="exchange the two, or give a later `to`",
@@ -210,11 +199,10 @@ def duplicate_findings(names: Iterable[str], owner: Resource, path: str) -> Find
         first.setdefault(name.casefold(), name)
         if earlier is not None:
             findings.append(
-                make_finding(
+                owner.finding(
                     "SL135",
+                    f"{path}[{index}]",
                     "this name stands in the list already, ignoring case",
-                    resource=owner.identity,
-                    path=f"{path}[{index}]",
                     found=f"{name}, and {earlier} before it",
                     expected="names that differ in more than case",
                 )
@@ -222,19 +210,16 @@ def duplicate_findings(names: Iterable[str], owner: Resource, path: str) -> Find
     return tuple(findings)
 
 
-def length_findings(length: TimeOffset | None, owner: Resource, path: str) -> Findings:
+def length_findings(length: TimeOffset | None, owner: Resource, path: str) -> Iterator[Finding]:
     """A finding when a length is given, but is zero."""
     if length is None or not length.is_zero:
-        return ()
-    return (
-        make_finding(
-            "SL180",
-            "this length must be longer than nothing; every part is 0",
-            resource=owner.identity,
-            path=path,
-            found="0",
-            expected="one part of at least 1",
-        ),
+        return
+    yield owner.finding(
+        "SL180",
+        path,
+        "this length must be longer than nothing; every part is 0",
+        found="0",
+        expected="one part of at least 1",
     )
 
 
@@ -272,12 +257,169 @@ def variable_findings(
         ("passwordVariable", declared.password_variable),
     ):
         if name.upper().startswith(OF_OTHERS) and name not in OF_INDEXES:
-            yield make_finding(
+            yield owner.finding(
                 "SL139",
+                f"{path}.fromEnvironment.{field}",
                 "this environment variable belongs to something else, and would be sent to the "
                 "server of this declaration",
-                resource=owner.identity,
-                path=f"{path}.fromEnvironment.{field}",
                 found=name,
                 expected="a variable that exists only for this server, such as SHOP_DB_PASSWORD",
             )
+
+
+# Findings about SQL of declarations that apply in every place.
+
+
+_EXPECTED = {
+    SqlForm.QUERY: "a SELECT in Spark SQL",
+    SqlForm.EXPRESSION: "an expression in Spark SQL, such as lower(name)",
+    SqlForm.CONDITION: "a condition, such as amount > 0",
+}
+
+
+def facts_or_findings(
+    text: str,
+    form: SqlForm,
+    owner: Resource,
+    path: str,
+    scope: Scope,
+    refused: frozenset[Determinism] = CHANGES_ROWS,
+) -> tuple[SqlFacts | None, Findings]:
+    """The facts of a text, or the finding why it has none.
+
+    `refused` are the dependences that its result may not have.
+    """
+    verdict = scope.judge_text(SqlText(text, form))
+    if isinstance(verdict, SqlFault):
+        return None, (
+            owner.finding(
+                "SL150",
+                path,
+                f"this is not valid Spark SQL: {verdict.message}",
+                found=verdict.found or shortened(text),
+                expected=_EXPECTED[form],
+            ),
+        )
+    return verdict, (
+        *function_findings(verdict, owner, path, scope),
+        *_varying_findings(verdict, owner, path, refused),
+    )
+
+
+def expression_findings(
+    text: str,
+    owner: Resource,
+    path: str,
+    scope: Scope,
+    *,
+    aggregate: bool = False,
+    refused: frozenset[Determinism] = CHANGES_ROWS,
+) -> tuple[SqlFacts | None, Findings]:
+    """An expression over the columns of a row (or of all rows), with its findings."""
+    facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope, refused)
+    if facts is None:
+        return None, findings
+    beyond = facts.beyond_aggregate if aggregate else facts.beyond_expression
+    return facts, (
+        *clause_findings(beyond, "an expression over columns", owner, path),
+        *findings,
+    )
+
+
+def clause_findings(
+    beyond: Iterable[str], expected: str, owner: Resource, path: str, hint: str = ""
+) -> Findings:
+    """A finding when SQL has a clause that its place does not allow."""
+    named = ", ".join(beyond)
+    if not named:
+        return ()
+    return (
+        owner.finding(
+            "SL151",
+            path,
+            f"this SQL may not have {named}",
+            found=named,
+            expected=expected,
+            hint=hint,
+        ),
+    )
+
+
+def function_findings(
+    facts: SqlFacts, owner: Resource, path: str, scope: Scope
+) -> Iterator[Finding]:
+    """A finding when SQL calls a function that is not on the list of functions."""
+    refused = {name: reason for name in facts.calls if (reason := refusal_of(name, scope.allow))}
+    if not refused:
+        return
+    name, reason = next(iter(refused.items()))
+    yield owner.finding(
+        "SL151",
+        path,
+        f"the function {name} is not allowed: {reason}",
+        found=", ".join(refused),
+        expected="functions of the list in docs/reference/sql-functions.md",
+        hint=f"leave it out, or have it added to the list 'functions' (chart value "
+        f"allow.functions, or --allow functions={name})",
+    )
+
+
+def _varying_findings(
+    facts: SqlFacts, owner: Resource, path: str, refused: frozenset[Determinism]
+) -> Findings:
+    varying = (
+        (Determinism.RANDOM, facts.of_chance),
+        (Determinism.SESSION, facts.of_session),
+    )
+    return tuple(
+        owner.finding(
+            "SL156",
+            path,
+            f"this SQL gives other rows when it is computed again: {found[0]}, because "
+            f"{REASONS[determinism]}",
+            found=", ".join(found),
+            expected="SQL whose result depends only on the values of its columns",
+            hint=hint_for(found, determinism),
+        )
+        for determinism, found in varying
+        if found and determinism in refused
+    )
+
+
+def order_findings(facts: SqlFacts, owner: Resource, path: str) -> Iterator[Finding]:
+    """A warning when the result of a query depends on the order of rows."""
+    if facts.of_order:
+        yield owner.finding(
+            "SL157",
+            path,
+            f"two runs over the same rows may publish other values: {facts.of_order[0]}, because "
+            f"{REASONS[Determinism.ORDER]}",
+            found=", ".join(facts.of_order),
+            expected="a result that does not depend on the order of rows",
+            hint=hint_for(facts.of_order, Determinism.ORDER),
+        )
+
+
+def table_findings(
+    facts: SqlFacts, aliases: Iterable[str], owner: Resource, path: str
+) -> list[Finding]:
+    """A finding for every table that a query reads besides its declared aliases."""
+    declared = tuple(aliases)
+    folded, expected = {alias.lower() for alias in declared}, " or ".join(declared)
+    return [
+        owner.finding(
+            "SL152",
+            path,
+            f"the query reads {table}, which is not declared",
+            found=table,
+            expected=expected,
+        )
+        for table in facts.tables
+        if table.lower() not in folded
+    ]
+
+
+def shortened(text: str) -> str:
+    """A query on one line, no longer than a line of a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:100]}..."

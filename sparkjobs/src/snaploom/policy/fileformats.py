@@ -1,7 +1,5 @@
 """File formats: one value for each, which other modules ask, and the options that it may have."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -12,9 +10,9 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from snaploom.errors import FormatNotAllowed
-from snaploom.extras import load_registered
 from snaploom.models.allowances import Allowances
 from snaploom.models.outputdataset import DataFormat
+from snaploom.ondemand import load_registered
 
 # Character sets that Spark's readers of files know, each format in its own way.
 
@@ -585,11 +583,7 @@ REFUSED: Mapping[str, str] = {
 
 @cache
 def file_format(name: str) -> FileFormat | None:
-    """The format of a name, without regard to case: ours, or one of an installed package.
-
-    Raises:
-        FormatNotAllowed: its package cannot be loaded.
-    """
+    """The format of a name, without regard to case: ours, or one of an installed package."""
     folded = name.casefold()
     found = next((one for one in BUILT_IN.values() if one.name.casefold() == folded), None)
     for entry in () if found else entry_points(group=ENTRY_POINTS):

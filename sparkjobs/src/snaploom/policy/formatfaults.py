@@ -1,7 +1,5 @@
 """Faults of formats and options that declarations name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -78,11 +76,7 @@ def format_findings(
 def require_format(
     name: str, options: Mapping[str, str], allow: Allowances, place: FormatPlace
 ) -> str:
-    """The name by which Spark finds a format, of which nothing is at fault.
-
-    Raises:
-        FormatNotAllowed: the format or an option is on no list.
-    """
+    """The name by which Spark finds a format, of which nothing is at fault."""
     for fault in format_findings(name, options, allow, place):
         raise FormatNotAllowed(
             fault.message,

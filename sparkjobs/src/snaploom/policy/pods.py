@@ -1,7 +1,5 @@
 """Spark settings and pod templates that a resource may declare, and all allow lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pydantic import ValidationError
 from snaploom.models.allowances import ALLOW_VARIABLE, NO_ALLOWANCES, AllowanceInvalid, Allowances
 from snaploom.models.findings import Finding, InvalidDeclarations, Severity, make_finding
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import PodTemplate, SparkSettings, Toleration
+from snaploom.models.run import PodTemplate, SparkSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.fileformats import BUILT_IN
 from snaploom.policy.sparkconf import ALLOWED, can_be_added, conf_reason, is_listed
@@ -178,7 +176,7 @@ def _nodes(template: PodTemplate) -> Iterator[Refusal]:
         if key.startswith(_ROLES):
             yield Refusal(f"{path}.nodeSelector", shown(key), "such nodes are the cluster's own")
     for number, toleration in enumerate(template.tolerations):
-        if _tolerates_too_much(toleration):
+        if toleration.key is None or toleration.key.startswith(_ROLES):
             reason = "it leads to nodes that are the cluster's own"
             found = shown(toleration.key or "every taint")
             yield Refusal(f"{path}.tolerations[{number}]", found, reason)
@@ -186,10 +184,6 @@ def _nodes(template: PodTemplate) -> Iterator[Refusal]:
     if name.startswith("system-"):
         reason = "the cluster's own pods would make way for it"
         yield Refusal(f"{path}.priorityClassName", shown(name), reason)
-
-
-def _tolerates_too_much(toleration: Toleration) -> bool:
-    return toleration.key is None or toleration.key.startswith(_ROLES)
 
 
 def normal_path(path: str) -> str:
@@ -229,11 +223,10 @@ def spark_findings(
 ) -> tuple[Finding, ...]:
     """An error for every setting of `run.spark` that a resource may not make."""
     return tuple(
-        make_finding(
+        resource.finding(
             "SL182",
+            refused.path,
             f"{refused.found}: {refused.reason}",
-            resource=resource.identity,
-            path=refused.path,
             found=refused.found,
             expected="settings that are harmless by themselves, or that an administrator added",
             hint=hint_of(refused),
@@ -274,15 +267,7 @@ BUILT_IN_LISTS: Mapping[str, tuple[str, ...]] = {
 
 
 def allowances_of(environment: Mapping[str, str], texts: Iterable[str] = ()) -> Allowances:
-    """The allowances of the environment and of `--allow` together.
-
-    Args:
-        environment: of the process.
-        texts: each `LIST=ENTRY`.
-
-    Raises:
-        InvalidDeclarations: one of them names no list, or no entry.
-    """
+    """The allowances of the environment and of `--allow` together."""
     given = f"the value of {ALLOW_VARIABLE}"
     try:
         allowed = Allowances.from_environment(environment)

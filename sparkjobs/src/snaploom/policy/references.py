@@ -1,7 +1,5 @@
 """References between declarations and to columns, with findings about dead ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +14,7 @@ from snaploom.models.common import DataType, Resource, SchemaField
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
-from snaploom.models.findings import Finding, Severity, make_finding
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.verdicts import TextJudge
@@ -180,11 +178,10 @@ class Scope:
             return ()
         there = {*known, *self.others(kind)}
         return (
-            make_finding(
+            owner.finding(
                 "SL130",
+                path,
                 f"there is no {kind} of this name",
-                resource=owner.identity,
-                path=path,
                 found=name,
                 expected=f"the name of a {kind}",
                 hint=self.guesses.did_you_mean(name, there) or f"add `{kind}/{name}`",
@@ -308,11 +305,10 @@ def undeclared_column(
     scope: Scope,
 ) -> Finding:  # fmt: skip
     """The finding about a column that a source does not declare."""
-    return make_finding(
+    return owner.finding(
         "SL158",
+        path,
         f"{source.identity} declares no such column",
-        resource=owner.identity,
-        path=path,
         found=name,
         expected=f"columns of schemaFields and captures of the path: {listing(columns.names)}",
         hint=scope.guesses.did_you_mean(name, columns.names),

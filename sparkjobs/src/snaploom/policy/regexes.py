@@ -4,10 +4,8 @@ They are searched for in names that a source brings along, in the operator's web
 RE2 takes time in proportion to the text for every pattern, and a bounded amount of memory
 (decision 0031). Its syntax differs from Python's in details, some of which would change a meaning
 silently, so that patterns are rewritten first: what both know is spelled out as RE2 writes it, and
-what RE2 lacks is refused by name. `tests/hostile/test_regexes_history.py` compares both engines.
+what RE2 lacks is refused by name. `tests/hostile/test_regexes.py` compares both engines.
 """
-
-from __future__ import annotations
 
 import re
 import string
@@ -177,11 +175,7 @@ def size_of(pattern: str) -> Size:
 
 
 def regex(pattern: str) -> Regex:
-    """The pattern, ready to be searched for.
-
-    Raises:
-        RegexInvalid: with the reason, and what to write instead.
-    """
+    """The pattern, ready to be searched for."""
     rewriting = _Rewriting(pattern)
     text = rewriting.text()
     searching, capturing = (_compiled(text, capture=capture) for capture in (False, True))
@@ -203,11 +197,7 @@ class LinearPattern:
 
 
 def linear_pattern(text: str) -> LinearPattern:
-    """A pattern in the syntax of both engines.
-
-    Raises:
-        RegexInvalid: it is too large.
-    """
+    """A pattern in the syntax of both engines."""
     return LinearPattern(_compiled(text, capture=True))
 
 
@@ -264,11 +254,7 @@ class _Rewriting:
         """Instructions that take as long to compile as it takes to read what was rewritten."""
 
     def text(self) -> str:
-        """The pattern for RE2.
-
-        Raises:
-            RegexInvalid: it has what RE2 does not know, or Python does not.
-        """
+        """The pattern for RE2."""
         written: list[str] = []
         while self._at < len(self._pattern):
             written.append(self._next())

@@ -13,8 +13,6 @@ is its user's own, so that a finding is a warning and a wrong one stops nothing;
 resources to everybody who may read them, and refuses. No message holds a value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -24,7 +22,7 @@ from pydantic import BaseModel
 
 from snaploom.models.base import ApiModel
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.policy.fields import NO_TEXTS, walked_fields
 
 SECRET_CODE = "SL138"
@@ -160,11 +158,10 @@ def names_a_secret(name: str, value: str, *, is_description: bool = False) -> bo
 def secret_findings(resource: Resource) -> tuple[Finding, ...]:
     """A warning for every secret that stands in a resource outside of its credentials."""
     return tuple(
-        make_finding(
+        resource.finding(
             SECRET_CODE,
+            path,
             f"this looks like {kind}, visible to everybody who may read the resource",
-            resource=resource.identity,
-            path=path,
             found="not shown",
             expected="a text without secrets",
         )

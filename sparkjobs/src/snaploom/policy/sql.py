@@ -1,7 +1,5 @@
 """Facts about a text of SQL: what it reads, calls and varies by."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -55,12 +53,8 @@ def _clauses(parsed: exp.Expr) -> Iterator[tuple[Determinism, str]]:
     if parsed.find(exp.TableSample) is not None:
         yield Determinism.RANDOM, "TABLESAMPLE"
     for query in parsed.find_all(exp.Query):
-        if _is_cut(query) and not query.args.get("order"):
+        if (query.args.get("limit") or query.args.get("offset")) and not query.args.get("order"):
             yield Determinism.ORDER, "LIMIT without ORDER BY"
-
-
-def _is_cut(query: exp.Expr) -> bool:
-    return bool(query.args.get("limit") or query.args.get("offset"))
 
 
 # `judge`: makes the facts of a text of SQL, from its tokens and the tree of its parser.
@@ -104,11 +98,7 @@ def judge(text: SqlText) -> SqlVerdict:
 
 
 def facts_of(text: SqlText) -> SqlFacts:
-    """The facts of a text.
-
-    Raises:
-        SqlRefused: it is not accepted.
-    """
+    """The facts of a text."""
     try:
         return _facts(*_parsed(text), text.form)
     except SqlRefused:

@@ -1,7 +1,5 @@
 """Conditions that databases evaluate, and SQL whose result differs when it is computed again."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -43,19 +41,12 @@ def parse(scanned: Scanned, dialect: str = SPARK) -> exp.Expr:
     """Parse one statement that the scan has passed.
 
     `dialect` is sqlglot's name.
-
-    Raises:
-        SqlRefused: it is not exactly one statement, or takes too many steps.
     """
     return _guarded(scanned, scanned.text, 0, dialect)
 
 
 def parse_expression(scanned: Scanned, dialect: str = SPARK) -> exp.Expr:
-    """Parse one expression that the scan has passed, such as `concat(a, b.c)`.
-
-    Raises:
-        SqlRefused: it is not exactly one expression, or takes too many steps.
-    """
+    """Parse one expression that the scan has passed, such as `concat(a, b.c)`."""
     statement = _guarded(scanned, f"{_IN_FRONT}{scanned.text}", len(_IN_FRONT), dialect)
     others = [name for name, value in statement.args.items() if value and name != "expressions"]
     if not isinstance(statement, exp.Select) or others or len(statement.expressions) != 1:
@@ -262,9 +253,6 @@ def parse_condition(text: str, dialect: str, added: Iterable[str] = ()) -> tuple
     """Parse one condition about a table's own columns.
 
     `text` stands behind WHERE; `added` are the functions that an administrator added.
-
-    Raises:
-        SqlRefused: it is none.
     """
     functions = FUNCTIONS | {name.casefold() for name in added}
     if scan(text).text != text:
@@ -366,17 +354,13 @@ def _fault_of_tree(parsed: exp.Expr, functions: frozenset[str]) -> str:
         if isinstance(node, exp.Anonymous):
             if node.name.casefold() not in functions:
                 return f"{node.name}() is not on the list of functions"
-        elif type(node) not in _NODES and not _is_added(node, functions):
+        elif type(node) not in _NODES and not (
+            isinstance(node, exp.Func)
+            and not (functions - FUNCTIONS).isdisjoint(name.casefold() for name in node.sql_names())
+        ):
             return f"{node.key.upper()} has no place in a condition"
         if isinstance(node, exp.DataType) and node.this not in _TYPES:
             return f"{node.sql()} is not a type of plain values"
         if isinstance(node, exp.Column) and len(node.parts) > 1:
             return "a condition is about columns of its own table, which need nothing in front"
     return ""
-
-
-def _is_added(node: exp.Expr, functions: frozenset[str]) -> bool:
-    """Whether it is a function that sqlglot has a class for, and that an administrator added."""
-    return isinstance(node, exp.Func) and any(
-        name.casefold() in functions - FUNCTIONS for name in node.sql_names()
-    )

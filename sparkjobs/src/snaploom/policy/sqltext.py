@@ -1,7 +1,5 @@
 """SQL as text: a linear scan by Spark's lexical rules, and parsing with a bound on its work."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Environment variables of jobs: settings of a job, and those no declaration may set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 # Environment variables that configure reports of a job; the submitter sets most of them.

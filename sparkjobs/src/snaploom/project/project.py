@@ -16,8 +16,8 @@ from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import EpochNanos, Resource, now
 from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.kinds import to_yaml
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.yamltext import to_yaml
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.versions import Time, instant_of

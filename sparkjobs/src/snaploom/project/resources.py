@@ -23,6 +23,7 @@ from snaploom.models.fieldtransformer import (
 )
 from snaploom.models.fieldtransformer import FieldTransformer as _FieldTransformer
 from snaploom.models.fieldtransformer import MetadataApplicator as _MetadataApplicator
+from snaploom.models.kinds import to_yaml
 from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec, OutputFolder
 from snaploom.models.outputdataset import OutputDataset as _OutputDataset
 from snaploom.models.run import RunSettings
@@ -35,7 +36,6 @@ from snaploom.models.skippingindex import (
     SkippingIndexSpec,
 )
 from snaploom.models.skippingindex import SkippingIndex as _SkippingIndex
-from snaploom.models.yamltext import to_yaml
 
 _NO_LABELS: Mapping[str, str] = {}
 

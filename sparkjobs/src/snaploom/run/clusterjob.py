@@ -26,6 +26,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.ondemand import VERSION
 from snaploom.output.folder import Folder, Run
 from snaploom.output.leaseholder import OpenLease
 from snaploom.plan.bundle import Bundle
@@ -37,7 +38,6 @@ from snaploom.run.joblog import JobLog, Owner, RunIdentity, error_lines, finding
 from snaploom.run.reports.record import RunningReport
 from snaploom.run.reports.writer import FileReport, ReportSink, ReportWriter
 from snaploom.run.runevents import signal_handlers
-from snaploom.version import VERSION
 
 CONFIG_MAP, FILE = "configmap:", "file:"
 

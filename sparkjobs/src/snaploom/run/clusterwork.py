@@ -12,6 +12,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.report import IndexFacts, Report, RunPhase
 from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.ondemand import VERSION
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.run.declarations import unstarted_report
@@ -31,7 +32,6 @@ from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import weave_outputs
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.stores.port import NEVER
-from snaploom.version import VERSION
 
 # Actions of a run in a cluster, each a function from a Bundle to its Report.
 

@@ -28,13 +28,13 @@ from snaploom.models.findings import (
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.ondemand import VERSION
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.findings import AMBIGUOUS, UNREACHABLE
 from snaploom.policy.secretdetection import SECRET_CODE
 from snaploom.run.joblog import Owner
 from snaploom.validate.validator import validate
-from snaploom.version import VERSION
 
 # From files to what a job works on: load, validate, pick; every finding at once.
 

@@ -237,7 +237,7 @@ def _time_type(
     owner: DataSource,
     path: str,
     prefix: UriPrefix | None,
-) -> Findings:
+) -> Iterator[Finding]:
     capture = prefix.capture(by_field.field_name) if prefix else None
     if capture is not None:
         given, allowed = str(capture.type), tuple(map(str, SNAPSHOT_TYPES[by_field.time_format]))
@@ -245,19 +245,17 @@ def _time_type(
         folded = by_field.field_name.casefold()
         column = next((c for c in columns if c.name.casefold() == folded), None)
         if column is None:
-            return ()  # only the data shows it; where a schema is declared, it is judged there
+            return
         given, allowed = _variant(column.data_type), COLUMN_TYPES[by_field.time_format]
     if given in allowed:
-        return ()
-    return (
-        make_finding(
-            "SL142",
-            f"{by_field.time_format} cannot be read from a field of this type",
-            resource=owner.identity,
-            path=f"{path}.timeFormat",
-            found=f"{by_field.field_name} of type {given}",
-            expected=f"a field of type {' or '.join(allowed)}",
-        ),
+        return
+    yield make_finding(
+        "SL142",
+        f"{by_field.time_format} cannot be read from a field of this type",
+        resource=owner.identity,
+        path=f"{path}.timeFormat",
+        found=f"{by_field.field_name} of type {given}",
+        expected=f"a field of type {' or '.join(allowed)}",
     )
 
 

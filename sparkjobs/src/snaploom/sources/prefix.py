@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from whenever import Date, OffsetDateTime, PlainDateTime
 
-from snaploom.models import common
+from snaploom.models import common, shortforms
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, OutOfCalendar, local_instant
 from snaploom.policy.addresses import hadoop_uri
@@ -333,7 +333,7 @@ def instant_of(value: str | int, settings: FromFieldValue) -> common.EpochNanos:
 def instant_of_pattern(value: str | int, pattern: str, zone: str) -> common.EpochNanos:
     """Start of the period that a value names, in a zone; `NotAnInstant` if it names none."""
     try:
-        return local_instant(common.parse_pattern(pattern).start(value), zone)
+        return local_instant(shortforms.parse_pattern(pattern).start(value), zone)
     except (ValueError, OutOfCalendar) as error:
         raise NotAnInstant from error
 

@@ -11,12 +11,12 @@ from itertools import chain
 from pydantic import JsonValue
 
 from snaploom import ondemand
-from snaploom.extras import PackageMissing
 from snaploom.files.listed import ListedFile, OtherFiles, SparkNeeded, fingerprint
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
+from snaploom.ondemand import PackageMissing
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots

@@ -1,7 +1,5 @@
 """Types of Arrow as Spark's, both ways."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from snaploom.types.schemas import (
@@ -65,11 +63,7 @@ def arrow_schema(schema: Struct) -> pa.Schema:
 
 
 def schema_of_arrow(schema: pa.Schema, seen: str) -> Struct:
-    """The schema as which Spark reads columns of Arrow; `seen` names its file, for messages.
-
-    Raises:
-        ValueError: Spark has no type for a column.
-    """
+    """The schema as which Spark reads columns of Arrow; `seen` names its file, for messages."""
     return _struct(list(schema), seen)
 
 

@@ -1,7 +1,5 @@
 """DataRelationship, and kinds that sources refer to: transformers, metadata, sources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 
@@ -19,9 +17,14 @@ from snaploom.models.fieldtransformer import (
     Rename,
     Transformer,
 )
-from snaploom.models.findings import Finding, make_finding
-from snaploom.policy.fields import Findings, duplicate_findings, range_findings, regex_findings
-from snaploom.policy.queries import expression_findings
+from snaploom.models.findings import Finding
+from snaploom.policy.fields import (
+    Findings,
+    duplicate_findings,
+    expression_findings,
+    range_findings,
+    regex_findings,
+)
 from snaploom.policy.references import Scope, key_column_findings
 from snaploom.sources.registry import declared
 from snaploom.types.merge import can_cast, common_cast, is_numeric
@@ -72,45 +75,38 @@ def _patterns(transformer: Transformer, path: str) -> Iterator[tuple[str, str | 
 
 def _findings(
     transformer: Transformer, owner: FieldTransformer, path: str, scope: Scope
-) -> list[Finding]:
-    findings: list[Finding] = []
+) -> Iterator[Finding]:
     if transformer.expression is not None:
         sql, at = transformer.expression.sql, f"{path}.expression.sql"
-        findings.extend(_expression(sql, owner, at, scope))
+        yield from _expression(sql, owner, at, scope)
     if transformer.rename is None and not transformer.replace_inputs:
-        findings.append(_beside(transformer, owner, path))
+        yield _beside(transformer, owner, path)
     if transformer.snapshot_range is not None:
         snapshots = transformer.snapshot_range
-        findings.extend(
-            range_findings(snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange")
-        )
-    return findings
+        yield from range_findings(snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange")
 
 
-def _replacement(rename: Rename, groups: int, owner: FieldTransformer, path: str) -> Findings:
+def _replacement(
+    rename: Rename, groups: int, owner: FieldTransformer, path: str
+) -> Iterator[Finding]:
     named = [int(number[:4]) for number in _GROUP.findall(rename.replacement or "")]
-    if not any(number > groups for number in named):
-        return ()
-    return (
-        make_finding(
+    if any(number > groups for number in named):
+        yield owner.finding(
             "SL131",
+            f"{path}.replacement",
             "the replacement refers to a group that the pattern does not have",
-            resource=owner.identity,
-            path=f"{path}.replacement",
             found=f"${max(named)}",
             expected=f"at most {groups} group{'' if groups == 1 else 's'}",
             hint="put what is to be kept of the name into parentheses in the pattern",
-        ),
-    )
+        )
 
 
 def _beside(transformer: Transformer, owner: FieldTransformer, path: str) -> Finding:
     change = Transformer.variant_of(transformer)
-    return make_finding(
+    return owner.finding(
         "SL165",
+        f"{path}.replaceInputs",
         f"{change} gives no field of another name, so that it cannot stand beside its input",
-        resource=owner.identity,
-        path=f"{path}.replaceInputs",
         found="false",
         expected="true",
     )
@@ -122,11 +118,10 @@ def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> F
         return findings
     others = facts.columns_besides("value")
     if others:
-        unknown = make_finding(
+        unknown = owner.finding(
             "SL163",
+            path,
             "the expression may read `value` only, the field's own value",
-            resource=owner.identity,
-            path=path,
             found=", ".join(others),
             expected="value",
             hint="write `value` for the field; an expression over several columns belongs in a "
@@ -185,32 +180,30 @@ def _references(source: DataSource, scope: Scope) -> Findings:
 # DataRelationship: every source once, keys of one shape, queries that read declared columns.
 
 
-def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findings:
+def relationship_findings(relationship: DataRelationship, scope: Scope) -> Iterator[Finding]:
     """Everything that is wrong with one relationship, references included."""
-    findings: list[Finding] = []
     first = relationship.spec.representations[0]
     seen: dict[str, int] = {}
     for index, representation in enumerate(relationship.spec.representations):
         path = f"spec.representations[{index}]"
         for place, name in enumerate(representation.data_sources):
             at = f"{path}.dataSources[{place}]"
-            findings.extend(scope.missing("DataSource", name, relationship, at))
+            yield from scope.missing("DataSource", name, relationship, at)
             if name in seen:
-                findings.append(_repeated(relationship, name, seen[name], index, at))
+                yield _repeated(relationship, name, seen[name], index, at)
             seen.setdefault(name, index)
-        findings.extend(_shape(relationship, first, representation, path))
-        findings.extend(_texts(relationship, index, path))
+        yield from _shape(relationship, first, representation, path)
+        yield from _texts(relationship, index, path)
         for place, component in enumerate(representation.join_key):
-            findings.extend(_component(relationship, component, f"{path}.joinKey[{place}]", scope))
-    return (*findings, *key_column_findings(relationship, scope))
+            yield from _component(relationship, component, f"{path}.joinKey[{place}]", scope)
+    yield from key_column_findings(relationship, scope)
 
 
 def _repeated(owner: DataRelationship, name: str, first: int, second: int, path: str) -> Finding:
-    return make_finding(
+    return owner.finding(
         "SL160",
+        path,
         f"DataSource/{name} has this key in two ways",
-        resource=owner.identity,
-        path=path,
         found=f"representations {first} and {second}",
         expected="each source in one representation",
     )
@@ -221,21 +214,19 @@ def _shape(
 ) -> list[Finding]:
     if len(other.join_key) != len(first.join_key):
         return [
-            make_finding(
+            owner.finding(
                 "SL161",
+                f"{path}.joinKey",
                 "the key has another number of components than in the first representation",
-                resource=owner.identity,
-                path=f"{path}.joinKey",
                 found=str(len(other.join_key)),
                 expected=str(len(first.join_key)),
             )
         ]
     return [
-        make_finding(
+        owner.finding(
             "SL162",
+            f"{path}.joinKey[{index}].castDataType",
             "this component is compared as another type than in the first representation",
-            resource=owner.identity,
-            path=f"{path}.joinKey[{index}].castDataType",
             found=type_text(mine.cast_data_type),
             expected=type_text(theirs.cast_data_type),
             hint=f"write the same castDataType here, which is {type_text(theirs.cast_data_type)} "
@@ -256,11 +247,10 @@ def _texts(owner: DataRelationship, index: int, path: str) -> Iterator[Finding]:
             cast = _cast_for(mine, theirs)
             if cast is not None:
                 types = [type_text(one.fields_[0].data_type) for one in (theirs, mine)]
-                yield make_finding(
+                yield owner.finding(
                     "SL159",
+                    f"{path}.joinKey[{place}].castDataType",
                     "equal values of these types have different texts, so that they do not match",
-                    resource=owner.identity,
-                    path=f"{path}.joinKey[{place}].castDataType",
                     found=f"{theirs.fields_[0].field_name} of type {types[0]} and "
                     f"{mine.fields_[0].field_name} of type {types[1]}, compared as text",
                     expected="one type on both sides, or a castDataType for both",
@@ -306,11 +296,10 @@ def _query(
         return tuple(f.model_copy(update={"hint": hint or f.hint}) for f in findings)
     if facts.folded_columns == {folded_path(name) for name in names}:
         return findings
-    differs = make_finding(
+    differs = owner.finding(
         "SL163",
+        path,
         "the query must read exactly the declared fields",
-        resource=owner.identity,
-        path=path,
         found=", ".join(facts.columns) or "no column",
         expected=", ".join(names),
         hint="declare every column that the query reads, and no other; case is ignored"
@@ -336,61 +325,50 @@ def _backticks(query: str, names: Iterable[str]) -> str:
     return f"; write {', '.join(odd)} with the backticks, in fieldName and in the query"
 
 
-def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Findings:
+def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Iterator[Finding]:
     reason = _incomparable(data_type)
-    if reason is None:
-        return ()
-    return (
-        make_finding(
+    if reason is not None:
+        yield owner.finding(
             "SL164",
+            path,
             f"keys cannot be compared as this type: {reason}",
-            resource=owner.identity,
-            path=path,
             found=type_text(data_type),
             expected="a type with an equality, such as {string: {}}",
-        ),
-    )
+        )
 
 
-def _normalizable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
+def _normalizable(owner: DataRelationship, component: KeyComponent, path: str) -> Iterator[Finding]:
     """A finding where the values of a field have no text to normalise; queries give texts."""
     declared, steps = component.fields_[0].data_type, component.normalize
     if not steps or component.query is not None or declared == STRING:
-        return ()
+        return
     name, is_number = component.fields_[0].field_name, is_numeric(declared)
     if is_number and steps[0] is Normalization.INTEGER:
-        return ()
+        return
     way = "begin it with INTEGER, or leave it out" if is_number else "leave it out"
-    return (
-        make_finding(
-            "SL166",
-            "a value of this type has no text that could be normalised so",
-            resource=owner.identity,
-            path=path,
-            found=f"{', '.join(steps)} of {name} ({type_text(declared)})",
-            expected="a field of type string" + (", or INTEGER first" if is_number else ""),
-            hint=f"{way} here: it may stand in the other representations only",
-        ),
+    yield owner.finding(
+        "SL166",
+        path,
+        "a value of this type has no text that could be normalised so",
+        found=f"{', '.join(steps)} of {name} ({type_text(declared)})",
+        expected="a field of type string" + (", or INTEGER first" if is_number else ""),
+        hint=f"{way} here: it may stand in the other representations only",
     )
 
 
-def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
+def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Iterator[Finding]:
     """A finding when Spark has no cast from a field's type; types of queries are known later."""
     wanted, declared = component.cast_data_type, component.fields_[0].data_type
     declared = STRING if component.normalize else declared
     if component.query is not None or _incomparable(wanted) or can_cast(declared, wanted):
-        return ()
-    return (
-        make_finding(
-            "SL164",
-            "a value of the field's type cannot be cast to this type",
-            resource=owner.identity,
-            path=path,
-            found=f"{type_text(wanted)}, of {component.fields_[0].field_name} "
-            f"({type_text(declared)})",
-            expected=" or ".join(dict.fromkeys((type_text(declared), "string")))
-            + ", or another type to which Spark casts the field",
-        ),
+        return
+    yield owner.finding(
+        "SL164",
+        path,
+        "a value of the field's type cannot be cast to this type",
+        found=f"{type_text(wanted)}, of {component.fields_[0].field_name} ({type_text(declared)})",
+        expected=" or ".join(dict.fromkeys((type_text(declared), "string")))
+        + ", or another type to which Spark casts the field",
     )
 
 

@@ -1,7 +1,5 @@
 """OutputDataset: references, names of fields, the snapshots it takes, checks, and libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
@@ -12,7 +10,7 @@ from snaploom.models.common import (
     TimeOffset,
 )
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import (
     FromCron,
     IntervalRules,
@@ -24,15 +22,16 @@ from snaploom.policy.fields import (
     Findings,
     cron_findings,
     duplicate_findings,
+    expression_findings,
     instant_findings,
     length_findings,
     range_findings,
     run_findings,
+    shortened,
     zone_findings,
 )
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.pods import spark_findings
-from snaploom.policy.queries import expression_findings, shortened
 from snaploom.policy.references import DATA, Scope, output_column_findings, undeclared_in_output
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
 from snaploom.policy.sqltext import SqlFacts
@@ -52,12 +51,11 @@ def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
             wanted[kind] = min(name, wanted.get(kind, name))
     for kind, name in sorted(wanted.items()):
         if not brings(output, kind):
-            yield make_finding(
+            yield output.finding(
                 "SL149",
+                "spec.run.spark.sparkConf",
                 f"DataSource/{name} is a table of {format_of(kind).table}, which Spark reads by a "
                 "library that only a run can see",
-                resource=output.identity,
-                path="spec.run.spark.sparkConf",
                 found=f"no jar of {format_of(kind).table}",
                 expected="its library, for the Spark that is used, on Spark's class path",
             )
@@ -69,21 +67,19 @@ _TRUE_OR_FALSE = ("boolean", "")
 """Types of an expectation; of some the text does not show any, and Spark has the last word."""
 
 
-def check_findings(output: OutputDataset, scope: Scope) -> Findings:
+def check_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     """Everything that is wrong with the expectations of an output."""
     fields = _fields(output)
-    findings: list[Finding] = []
     for index, check in enumerate(output.spec.checks):
         path = f"spec.checks[{index}].expression"
         facts, wrong = expression_findings(
             check.expression, output, path, scope, aggregate=True, refused=CHANGES_VERDICTS
         )
-        findings.extend(wrong)
+        yield from wrong
         if facts is not None and not wrong:
-            findings.extend(_not_of_output(output, facts, fields, path))
-            findings.extend(_not_declared(output, facts, fields, path, scope))
-            findings.extend(_not_boolean(output, facts, check.expression, path))
-    return tuple(findings)
+            yield from _not_of_output(output, facts, fields, path)
+            yield from _not_declared(output, facts, fields, path, scope)
+            yield from _not_boolean(output, facts, check.expression, path)
 
 
 def cluster_findings(output: OutputDataset, scope: Scope) -> Findings:
@@ -91,11 +87,10 @@ def cluster_findings(output: OutputDataset, scope: Scope) -> Findings:
     fields = _fields(output)
     known = {field.casefold() for field in fields}
     outside = tuple(
-        make_finding(
+        output.finding(
             "SL189",
+            f"spec.outputFolder.clusterBy[{index}]",
             "the output has no such column",
-            resource=output.identity,
-            path=f"spec.outputFolder.clusterBy[{index}]",
             found=name,
             expected=f"columns below {listing(fields)}",
             hint=f"for a column of the root, write {DATA}.{name}",
@@ -122,24 +117,20 @@ def _fields(output: OutputDataset) -> tuple[str, ...]:
 
 def _not_of_output(
     output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str
-) -> list[Finding]:
+) -> Iterator[Finding]:
     known = {field.casefold() for field in fields}
     others = [name for name in facts.columns if name.partition(".")[0].casefold() not in known]
-    if not others:
-        return []
-    return [
-        make_finding(
+    if others:
+        yield output.finding(
             "SL188",
+            path,
             "the output has no such column",
-            resource=output.identity,
-            path=path,
             found=", ".join(others),
             expected=f"columns below {listing(fields)}",
             hint=did_you_mean(others[0].partition(".")[0], fields)
             or f"for a column of the root, write {DATA}.{others[0]}; for one of another "
             "source begin with its fieldName",
         )
-    ]
 
 
 def _not_declared(
@@ -162,11 +153,10 @@ def _undeclared(
         return ()
     expected, hint = found
     return (
-        make_finding(
+        output.finding(
             code,
+            path,
             "the output has no such column",
-            resource=output.identity,
-            path=path,
             found=name,
             expected=expected,
             hint=hint,
@@ -174,19 +164,15 @@ def _undeclared(
     )
 
 
-def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -> list[Finding]:
-    if facts.data_type in _TRUE_OR_FALSE:
-        return []
-    return [
-        make_finding(
+def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -> Iterator[Finding]:
+    if facts.data_type not in _TRUE_OR_FALSE:
+        yield output.finding(
             "SL188",
+            path,
             "an expectation must be true or false",
-            resource=output.identity,
-            path=path,
             found=f"{shortened(text)} is of type {facts.data_type}",
             expected="a comparison, such as count(*) > 0 or data.amount >= 0",
         )
-    ]
 
 
 # Snapshots that an output takes: starts, zones, exclusions, settings that take none at all.
@@ -245,23 +231,20 @@ def _common(
     )
 
 
-def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Findings:
+def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Iterator[Finding]:
     partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
     if partitioned is None or partitioned.timestamp_format not in RESOLUTIONS:
-        return ()
+        return
     nanos, name = RESOLUTIONS[partitioned.timestamp_format]
     longer = length.model_copy(update={"nano": 0})
     if not longer.is_zero or length.nano >= nanos:
-        return ()
-    return (
-        make_finding(
-            "SL172",
-            f"intervals are shorter than {name}, the resolution of partition folders",
-            resource=output.identity,
-            path=path,
-            found=f"{length.nano} ns, with timestampFormat {partitioned.timestamp_format}",
-            expected=f"at least {name}",
-        ),
+        return
+    yield output.finding(
+        "SL172",
+        path,
+        f"intervals are shorter than {name}, the resolution of partition folders",
+        found=f"{length.nano} ns, with timestampFormat {partitioned.timestamp_format}",
+        expected=f"at least {name}",
     )
 
 
@@ -275,12 +258,11 @@ def _never_published(
 
 
 def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
-    return make_finding(
+    return output.finding(
         "SL179",
+        f"{path}.onlyClosedIntervals",
         "nothing will ever be published: the root is known at the time of reading only, "
         "which always lies in an interval that has not ended",
-        resource=output.identity,
-        path=f"{path}.onlyClosedIntervals",
         found=f"onlyClosedIntervals true, and DataSource/{root} with fromReadTime",
         expected="onlyClosedIntervals false, or a root with fromFieldValue",
         hint=f"write `onlyClosedIntervals: false`, or name a field of DataSource/{root} with "
@@ -332,77 +314,69 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
     )
 
 
-def _sources(output: OutputDataset, scope: Scope) -> Findings:
+def _sources(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     model = output.spec.data_model
     root = (model.root_data_source.data_source, f"{_MODEL}.rootDataSource.dataSource")
     others = (
         (other.data_source, f"{_MODEL}.otherDataSources[{index}].dataSource")
         for index, other in enumerate(model.other_data_sources)
     )
-    findings: list[Finding] = []
     first: dict[str, str] = {}
     for name, path in (root, *others):
-        findings.extend(scope.missing("DataSource", name, output, path))
+        yield from scope.missing("DataSource", name, output, path)
         if name in first:
-            findings.append(_listed_twice(output, name, first[name], path))
+            yield _listed_twice(output, name, first[name], path)
         first.setdefault(name, path)
-    return tuple(findings)
 
 
 def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Finding:
-    return make_finding(
+    return output.finding(
         "SL171",
+        path,
         f"DataSource/{name} is listed already",
-        resource=output.identity,
-        path=path,
         found=f"{first} and {path}",
         expected="each source once, the root included",
     )
 
 
-def _field_names(output: OutputDataset) -> Findings:
+def _field_names(output: OutputDataset) -> Iterator[Finding]:
     partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
     taken = {RESERVED_FIELD: "reserved for the columns of the source itself"}
-    findings: list[Finding] = []
     if partitioned is not None:
         name = partitioned.field_name
         if name.casefold() == RESERVED_FIELD:
             path = "spec.outputFolder.snapshotFormat.hivePartitioned.fieldName"
-            findings.append(_name_taken(output, name, taken[RESERVED_FIELD], path))
+            yield _name_taken(output, name, taken[RESERVED_FIELD], path)
         else:
             taken[name.casefold()] = "the partition column"
     for index, other in enumerate(output.spec.data_model.other_data_sources):
         folded, path = other.field_name.casefold(), f"{_MODEL}.otherDataSources[{index}].fieldName"
         if folded in taken:
-            findings.append(_name_taken(output, other.field_name, taken[folded], path))
+            yield _name_taken(output, other.field_name, taken[folded], path)
         taken.setdefault(folded, f"the field of DataSource/{other.data_source}")
-    return tuple(findings)
 
 
 def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding:
-    return make_finding(
+    return output.finding(
         "SL170",
+        path,
         f"the name is {by}" if by.startswith("reserved") else f"the name is taken by {by}",
-        resource=output.identity,
-        path=path,
         found=name,
         expected="a name of its own, ignoring case",
     )
 
 
-def _relationships(output: OutputDataset, scope: Scope) -> Findings:
-    findings: list[Finding] = []
+def _relationships(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     listed = set(output.spec.data_model.sources)
     for index, used in enumerate(output.spec.data_model.data_relationships):
         path = f"{_MODEL}.dataRelationships[{index}]"
-        findings.extend(scope.missing("DataRelationship", used.name, output, f"{path}.name"))
+        yield from scope.missing("DataRelationship", used.name, output, f"{path}.name")
         relationship = scope.relationships.get(used.name)
         if relationship is not None:
             known = relationship.spec.data_sources
-            findings.extend(_exclusions(output, used, known, path, scope.guesses))
+            yield from _exclusions(output, used, known, path, scope.guesses)
             if listed <= scope.sources.keys():
-                findings.extend(_unused(output, used, listed & set(known), path))
-    return tuple(findings)
+                yield from _unused(output, used, listed & set(known), path)
 
 
 def _exclusions(
@@ -414,11 +388,10 @@ def _exclusions(
 ) -> list[Finding]:
     there = frozenset(known)
     return [
-        make_finding(
+        output.finding(
             "SL175",
+            f"{path}.exclusions[{index}].dataSourceSet[{place}]",
             f"DataRelationship/{used.name} has no such source, so there is nothing to exclude",
-            resource=output.identity,
-            path=f"{path}.exclusions[{index}].dataSourceSet[{place}]",
             found=name,
             expected="a source of the relationship",
             hint=guesses.did_you_mean(name, known),
@@ -431,21 +404,18 @@ def _exclusions(
 
 def _unused(
     output: OutputDataset, used: UsedRelationship, joined: set[str], path: str
-) -> list[Finding]:
+) -> Iterator[Finding]:
     may_miss = {
         other.data_source
         for other in output.spec.data_model.other_data_sources
         if other.path_missing_mode is PathMissingMode.CONTINUE_IGNORE
     }
     if len(joined) >= 2 or joined & may_miss:  # such a source waits for a relationship
-        return []
-    return [
-        make_finding(
-            "SL176",
-            f"DataRelationship/{used.name} joins no two sources of this output",
-            resource=output.identity,
-            path=f"{path}.name",
-            found=f"only {next(iter(joined))} of its sources" if joined else "none of its sources",
-            expected="two sources of the relationship among those of the output",
-        )
-    ]
+        return
+    yield output.finding(
+        "SL176",
+        f"{path}.name",
+        f"DataRelationship/{used.name} joins no two sources of this output",
+        found=f"only {next(iter(joined))} of its sources" if joined else "none of its sources",
+        expected="two sources of the relationship among those of the output",
+    )

@@ -1,7 +1,5 @@
 """Output folders: absolute, readable, of one output each, and the outputs that read others."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -13,7 +11,7 @@ from typing import NamedTuple
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import CheckMode, Resource
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import DataCompression, DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.addresses import (
@@ -44,11 +42,10 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
     """
     rules = EndpointRules(entries=allow.endpoints)
     return tuple(
-        make_finding(
+        resource.finding(
             "SL190",
+            path,
             f"this server is not connected to: {why}",
-            resource=resource.identity,
-            path=path,
             found=host,
             expected="a place of files",
             hint="name the bucket, or the server of the files by its host name",
@@ -107,27 +104,24 @@ def folder_findings(output: OutputDataset) -> Findings:
     )
 
 
-def _absolute(output: OutputDataset) -> Findings:
+def _absolute(output: OutputDataset) -> Iterator[Finding]:
     uri = output.spec.output_folder.folder_uri
     steps = {".", ".."} & set(uri.split("/"))
     if _ABSOLUTE.match(uri) and not steps:
-        return ()
-    return (
-        make_finding(
-            "SL173",
-            "the folder must be absolute, without `.` and `..`",
-            resource=output.identity,
-            path=f"{FOLDER}.folderUri",
-            found=uri,
-            expected="/folder/ or scheme://bucket/folder/",
-        ),
+        return
+    yield output.finding(
+        "SL173",
+        f"{FOLDER}.folderUri",
+        "the folder must be absolute, without `.` and `..`",
+        found=uri,
+        expected="/folder/ or scheme://bucket/folder/",
     )
 
 
-def _checkpoints(output: OutputDataset) -> Findings:
+def _checkpoints(output: OutputDataset) -> Iterator[Finding]:
     uri = output.spec.run.checkpoint_uri
     if uri is None:
-        return ()
+        return
     path = "spec.run.checkpointUri"
     if not _ABSOLUTE.match(uri) or {".", ".."} & set(uri.split("/")):
         code, message = "SL173", "the folder must be absolute, without `.` and `..`"
@@ -136,33 +130,31 @@ def _checkpoints(output: OutputDataset) -> Findings:
         own = comparable_folder(output.spec.output_folder.folder_uri)
         place = comparable_folder(uri)
         if not place.startswith(own) and not own.startswith(place):
-            return ()
+            return
         code, message = "SL174", "checkpoints would lie in the output's folder, or around it"
         expected = "a folder apart from the output's"
-    return (
-        make_finding(
-            code, message, resource=output.identity, path=path, found=uri, expected=expected
-        ),
+    yield output.finding(
+        code,
+        path,
+        message,
+        found=uri,
+        expected=expected,
     )
 
 
-def _readable(output: OutputDataset) -> Findings:
+def _readable(output: OutputDataset) -> Iterator[Finding]:
     folder = output.spec.output_folder
-    if (folder.data_format, folder.new_compression) != (
+    if (folder.data_format, folder.new_compression) == (
         DataFormat.JSONL,
         DataCompression.SNAPPY,
     ):
-        return ()
-    return (
-        make_finding(
+        yield output.finding(
             "SL178",
+            f"{FOLDER}.dataCompression",
             "JSON Lines compressed with SNAPPY can be read by few tools outside Hadoop and Spark",
-            resource=output.identity,
-            path=f"{FOLDER}.dataCompression",
             found="SNAPPY (default)" if folder.data_compression is None else "SNAPPY",
             expected="GZIP or NONE",
-        ),
-    )
+        )
 
 
 def _table(output: OutputDataset) -> Iterator[Finding]:
@@ -170,29 +162,26 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
     if folder.data_format is not DataFormat.ICEBERG:
         return
     if not brings(output, "iceberg"):
-        yield make_finding(
+        yield output.finding(
             "SL149",
+            f"{FOLDER}.dataFormat",
             "publishing needs Iceberg's library on Spark's class path, which only a run can see",
-            resource=output.identity,
-            path=f"{FOLDER}.dataFormat",
             found="ICEBERG, and no jar of Iceberg in run.spark.sparkConf",
             expected="iceberg-spark-runtime for the Spark that is used",
         )
     if folder.incompatible_schema is CheckMode.WARN:
-        yield make_finding(
+        yield output.finding(
             "SL184",
+            f"{FOLDER}.incompatibleSchema",
             "an Iceberg table has one schema, so that no snapshot can break with it",
-            resource=output.identity,
-            path=f"{FOLDER}.incompatibleSchema",
             found="WARN",
             expected="FAIL",
         )
     if folder.register_table is not None:
-        yield make_finding(
+        yield output.finding(
             "SL184",
+            f"{FOLDER}.registerTable",
             "an Iceberg table is not registered as a table of files beside it",
-            resource=output.identity,
-            path=f"{FOLDER}.registerTable",
             found=folder.register_table.name,
             expected="an output without it",
             hint="read the table at `<folderUri>iceberg`, or register that place in your catalog",
@@ -231,11 +220,10 @@ def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
         message = f"the folder of {other.identity} lies in this folder"
     else:
         return None
-    return make_finding(
+    return output.finding(
         "SL174",
+        f"{FOLDER}.folderUri",
         message,
-        resource=output.identity,
-        path=f"{FOLDER}.folderUri",
         found=f"{output.spec.output_folder.folder_uri}, and "
         f"{other.spec.output_folder.folder_uri} of {other.identity}",
         expected="a folder of its own for every OutputDataset",
@@ -402,13 +390,12 @@ def _is_below(glob: list[str], folder: list[str]) -> bool:
 
 def _finding(output: OutputDataset, circle: Sequence[str]) -> Finding:
     itself = len(circle) == 2
-    return make_finding(
+    return output.finding(
         "SL181",
+        "spec.dataModel",
         "the output reads its own snapshots"
         if itself
         else "outputs read each other's snapshots in a circle",
-        resource=output.identity,
-        path="spec.dataModel",
         found=" -> ".join(f"OutputDataset/{name}" for name in circle),
         expected="sources whose files do not come from this output",
     )

@@ -1,20 +1,23 @@
 """SkippingIndex: its target exists, its indexes are possible and their names do not clash."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, make_finding
+from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import Index, ParquetForm, SkippingIndex
 from snaploom.policy.addresses import EndpointRules, refusal_of_host
-from snaploom.policy.fields import Findings, duplicate_findings, run_findings, variable_findings
+from snaploom.policy.fields import (
+    Findings,
+    duplicate_findings,
+    expression_findings,
+    run_findings,
+    variable_findings,
+)
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.formatfaults import format_findings, target_place
 from snaploom.policy.pods import spark_findings
-from snaploom.policy.queries import expression_findings
 from snaploom.policy.references import Scope
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
 from snaploom.sources.registry import declared
@@ -94,11 +97,10 @@ def _source_without_files(resource: SkippingIndex, source: DataSource) -> Findin
 
 def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
     return (
-        make_finding(
+        resource.finding(
             "SL177",
+            f"spec.target.{field}",
             "an index is about files that Spark reads itself, and this target has none",
-            resource=resource.identity,
-            path=f"spec.target.{field}",
             found=found,
             expected="a source or folder of files, such as Parquet, ORC, Avro, CSV or JSON",
         ),
@@ -111,11 +113,10 @@ def _index(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> list[
         findings.extend(duplicate_findings(index.columns, owner, f"{path}.columns"))
     if index.type not in BUILT_IN_TYPES:
         findings.append(
-            make_finding(
+            owner.finding(
                 "SL185",
+                f"{path}.type",
                 "this is not a built-in index type, so it must be registered where the job runs",
-                resource=owner.identity,
-                path=f"{path}.type",
                 found=index.type,
                 expected=", ".join(BUILT_IN_TYPES),
                 hint=did_you_mean(index.type, BUILT_IN_TYPES),
@@ -132,11 +133,10 @@ def _index(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> list[
 def _impossible(
     index: Index, owner: SkippingIndex, path: str, expected: str, found: str
 ) -> Finding:
-    return make_finding(
+    return owner.finding(
         "SL186",
+        path,
         f"{index.type} is kept about {expected}",
-        resource=owner.identity,
-        path=path,
         found=found,
         expected=expected,
         hint="write one index for each column, with `column: NAME`"
@@ -151,23 +151,18 @@ def _expression(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> 
     return expression_findings(index.expression, owner, f"{path}.expression", scope)[1]
 
 
-def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
-    findings: list[Finding] = []
+def _parameters(index: Index, owner: SkippingIndex, path: str) -> Iterator[Finding]:
     for name, value in index.parameters.items():
         allowed, expected = _PARAMETERS.get((index.type, name), (None, ""))
         if allowed is not None and not allowed(value):
-            findings.append(
-                make_finding(
-                    "SL186",
-                    f"{index.type} cannot use this value of {name}",
-                    resource=owner.identity,
-                    path=f"{path}.parameters.{name}",
-                    found=value,
-                    expected=expected,
-                    hint=f"write {expected}, or leave {name} out",
-                )
+            yield owner.finding(
+                "SL186",
+                f"{path}.parameters.{name}",
+                f"{index.type} cannot use this value of {name}",
+                found=value,
+                expected=expected,
+                hint=f"write {expected}, or leave {name} out",
             )
-    return findings
 
 
 def _names(resource: SkippingIndex) -> list[Finding]:
@@ -190,11 +185,10 @@ def _names(resource: SkippingIndex) -> list[Finding]:
 
 def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
     indexes = resource.spec.indexes
-    return make_finding(
+    return resource.finding(
         "SL187",
+        f"spec.indexes[{second}].column",
         "the stored name of one index begins with that of another, so readers would mix them up",
-        resource=resource.identity,
-        path=f"spec.indexes[{second}].column",
         found=f"{indexes[second].column}, and {indexes[first].type} of {indexes[first].column}",
         expected="names that are not prefixes of each other",
     )
@@ -208,35 +202,32 @@ def _where(resource: SkippingIndex, scope: Scope) -> Findings:
     )[1]
 
 
-def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
+def server_findings(resource: SkippingIndex, rules: EndpointRules) -> Iterator[Finding]:
     """Faults of the server of an index, as far as its name shows.
 
     The resolved address is judged when it is connected to.
     """
     cluster = resource.spec.store.open_search
     if cluster is None:
-        return []
+        return
     why = refusal_of_host(cluster.host, cluster.port, rules)
     if not why:
-        return []
+        return
     host = f"[{cluster.host}]" if ":" in cluster.host else cluster.host
     place = f"{host}:{cluster.port}"
     listed = replace(rules, entries=(*rules.entries, place))
     can_be_listed = not refusal_of_host(cluster.host, cluster.port, listed)
-    return [
-        make_finding(
-            "SL190",
-            f"this server is not connected to: {why}",
-            resource=resource.identity,
-            path="spec.store.openSearch.host",
-            found=place,
-            expected=", ".join(rules.entries) if rules.is_restricted else "a server of OpenSearch",
-            hint=f"or have '{place}' added to the list 'endpoints' (chart value allow.endpoints, "
-            f"or --allow endpoints={place})"
-            if can_be_listed
-            else "name another server",
-        )
-    ]
+    yield resource.finding(
+        "SL190",
+        "spec.store.openSearch.host",
+        f"this server is not connected to: {why}",
+        found=place,
+        expected=", ".join(rules.entries) if rules.is_restricted else "a server of OpenSearch",
+        hint=f"or have '{place}' added to the list 'endpoints' (chart value allow.endpoints, "
+        f"or --allow endpoints={place})"
+        if can_be_listed
+        else "name another server",
+    )
 
 
 def _credentials(resource: SkippingIndex) -> list[Finding]:
@@ -247,11 +238,10 @@ def _credentials(resource: SkippingIndex) -> list[Finding]:
     if credentials is None or credentials.from_plaintext is None:
         return [*variable_findings(credentials, resource, path)]
     return [
-        make_finding(
+        resource.finding(
             "SL183",
+            f"{path}.fromPlaintext",
             "queries cannot know a password that stands in the declaration of an index",
-            resource=resource.identity,
-            path=f"{path}.fromPlaintext",
             found="fromPlaintext",
             expected="fromEnvironment or fromSecret",
         )

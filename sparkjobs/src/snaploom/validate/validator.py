@@ -1,20 +1,17 @@
 """`validate`: everything that is wrong with a set of resources, kind by kind, then across kinds."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding, Severity, make_finding
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.findings import tree_findings
-from snaploom.plan.graph import join_graph
-from snaploom.plan.tree import plan_tree
+from snaploom.plan.tree import join_graph, plan_tree
 from snaploom.policy.references import NamesOfKind, Scope, no_names, scope_of
 from snaploom.policy.secretdetection import secret_findings
 from snaploom.policy.verdicts import TextJudge, judge
@@ -136,18 +133,15 @@ def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[
     return tree_findings(output, graph, plan_tree(graph))
 
 
-def _name_findings(resource: Resource) -> tuple[Finding, ...]:
+def _name_findings(resource: Resource) -> Iterator[Finding]:
     if _KUBERNETES_NAME.fullmatch(resource.name):
-        return ()
+        return
     suggestion = re.sub(r"[^a-z0-9.-]", "-", resource.name.lower())
-    return (
-        make_finding(
-            "SL120",
-            "this name works here, but Kubernetes would refuse it",
-            resource=resource.identity,
-            path="metadata.name",
-            found=resource.name,
-            expected="lower-case letters, digits, `-` and `.`",
-            hint=f"for a cluster, call it `{suggestion}`",
-        ),
+    yield resource.finding(
+        "SL120",
+        "metadata.name",
+        "this name works here, but Kubernetes would refuse it",
+        found=resource.name,
+        expected="lower-case letters, digits, `-` and `.`",
+        hint=f"for a cluster, call it `{suggestion}`",
     )

@@ -1,7 +1,5 @@
 """Expectations are judged as far as they can be without data."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is wrong with sources: prefixes, snapshot fields, credentials, queries, circles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

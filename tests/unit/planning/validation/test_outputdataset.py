@@ -1,7 +1,5 @@
 """What is wrong with outputs, by themselves and together with what they refer to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

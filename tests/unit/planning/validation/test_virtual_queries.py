@@ -1,7 +1,5 @@
 """What queries of virtual sources may contain, judged without Spark."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

@@ -20,7 +20,7 @@ from snaploom.skipping.core.predicates import (
 )
 
 A = column_term(("a",), "int")
-S = column_term(("s", "t"), "string")
+TEXT = column_term(("s", "t"), "string")
 EQUAL = Comparison(A, Operator.EQ, 7)
 
 
@@ -50,10 +50,10 @@ def test_value_reads_as_its_type(value, data_type, expected):
     [
         (Comparison(A, Operator.GE, 3), "a >= 3"),
         (In(A, tuple(range(9)), is_negated=True), "a NOT IN (0, 1, 2, 3, 4, ... 9 values)"),
-        (Residue(S, 5, 2, 1), "pmod(s.t, 5) = 2"),
-        (Residue(S, 5, 2, 3, 0, 9), "pmod(s.t - 2, 5) < 3"),
-        (StartsWith(S, b"p"), "s.t LIKE 'p%'"),
-        (Contains(S, b"p"), "s.t LIKE '%p%'"),
+        (Residue(TEXT, 5, 2, 1), "pmod(s.t, 5) = 2"),
+        (Residue(TEXT, 5, 2, 3, 0, 9), "pmod(s.t - 2, 5) < 3"),
+        (StartsWith(TEXT, b"p"), "s.t LIKE 'p%'"),
+        (Contains(TEXT, b"p"), "s.t LIKE '%p%'"),
         (And((EQUAL, Or((EQUAL, IsNull(A))))), "a = 7 AND (a = 7 OR a IS NULL)"),
         (Not(EQUAL), "NOT (a = 7)"),
         (Unknown("f(a)"), "f(a)"),

@@ -1,7 +1,5 @@
 """Our own Parquet files: what is written is read back, and nothing else is."""
 
-from __future__ import annotations
-
 import base64
 import io
 from dataclasses import replace

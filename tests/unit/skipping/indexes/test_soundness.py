@@ -12,7 +12,7 @@ SETTINGS = settings(
     database=None,
 )
 
-INDEXES = [
+ALL_INDEXES = [
     ("MIN_MAX", TYPES, ()),
     ("VALUE_SET", TYPES, (("limit", "3"),)),
     ("BLOOM_FILTER", TYPES, (("fpp", "0.01"),)),
@@ -25,7 +25,7 @@ INDEXES = [
 ]
 
 
-@pytest.mark.parametrize(("type_name", "data_types", "parameters"), INDEXES)
+@pytest.mark.parametrize(("type_name", "data_types", "parameters"), ALL_INDEXES)
 def test_no_index_loses_a_row(type_name, data_types, parameters):
     @SETTINGS
     @given(cases(type_name, data_types, parameters))

@@ -11,8 +11,17 @@ from snaploom.skipping.core.predicates import normal_form
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
 from snaploom.skipping.spark.relations.expressions import Columns
 
-TYPES = {"i": "int", "j": "int", "d": "double", "c": "string", "dt": "date", "flag": "boolean"}
-COLUMNS = Columns(tuple(column_term((name,), data_type) for name, data_type in TYPES.items()))
+COLUMN_TYPES = {
+    "i": "int",
+    "j": "int",
+    "d": "double",
+    "c": "string",
+    "dt": "date",
+    "flag": "boolean",
+}
+COLUMNS = Columns(
+    tuple(column_term((name,), data_type) for name, data_type in COLUMN_TYPES.items())
+)
 
 INTEGERS = st.integers(-3, 3)
 DOUBLES = st.sampled_from([-1.0, -0.0, 0.0, 1.0, 2.5, float("inf"), float("nan")])
@@ -22,7 +31,7 @@ VALUES = {"int": INTEGERS, "double": DOUBLES, "string": TEXTS, "date": DAYS,
           "boolean": st.booleans()}  # fmt: skip
 
 ROWS = st.fixed_dictionaries(
-    {name: st.none() | VALUES[data_type] for name, data_type in TYPES.items()}
+    {name: st.none() | VALUES[data_type] for name, data_type in COLUMN_TYPES.items()}
 )
 
 
@@ -33,7 +42,7 @@ def literals(data_type: str) -> st.SearchStrategy:
 
 
 def columns(data_type: str) -> st.SearchStrategy:
-    names = [name for name, each in TYPES.items() if each == data_type]
+    names = [name for name, each in COLUMN_TYPES.items() if each == data_type]
     plain = st.sampled_from(names).map(lambda name: ["col", name, data_type])
     if data_type != "int":
         return plain
@@ -54,7 +63,7 @@ def comparisons(draw: st.DrawFn) -> list:
 @st.composite
 def memberships(draw: st.DrawFn) -> list:
     data_type = draw(st.sampled_from(["int", "double", "string", "date"]))
-    names = [name for name, each in TYPES.items() if each == data_type]
+    names = [name for name, each in COLUMN_TYPES.items() if each == data_type]
     column = ["col", draw(st.sampled_from(names)), data_type]
     members = draw(st.lists(literals(data_type), min_size=1, max_size=4))
     if draw(st.booleans()) and data_type != "double":
@@ -94,7 +103,9 @@ LEAVES = st.one_of(
     literals("boolean"),
     st.just(["col", "flag", "boolean"]),
     st.just(["IsNaN", {}, ["col", "d", "double"]]),
-    st.sampled_from(sorted(TYPES)).map(lambda name: ["IsNull", {}, ["col", name, TYPES[name]]]),
+    st.sampled_from(sorted(COLUMN_TYPES)).map(
+        lambda name: ["IsNull", {}, ["col", name, COLUMN_TYPES[name]]]
+    ),
     st.sampled_from([1, 2]).map(
         lambda n: ["AtLeastNNonNulls", {"n": n}, ["col", "i", "int"], ["col", "d", "double"]]
     ),

@@ -1,7 +1,5 @@
 """What goes wrong in folders: answers that are lost, damage, newer versions, late writers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract of index stores, over folders of several object stores."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

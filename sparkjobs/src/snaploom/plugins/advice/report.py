@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from snaploom.loading.load import load
 from snaploom.models.common import API_VERSION
 from snaploom.models.findings import InvalidDeclarations, errors_of
-from snaploom.models.yamltext import TextDumper
+from snaploom.models.kinds import TextDumper
 from snaploom.plugins.advice.recommendations import Advice, ColumnAdvice, Order
 from snaploom.skipping.core.definition import IndexDefinition, Target
 from snaploom.skipping.core.predicates import size_text, wrapped

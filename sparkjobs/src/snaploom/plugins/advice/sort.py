@@ -25,6 +25,7 @@ from snaploom.errors import IndexNotPossible, SnapshotChanged, SortNotPossible
 from snaploom.files.objectstore import ObjectStore, refuse_links, self_test
 from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.outputdataset import DataCompression, DataFormat
+from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.output.entries import FolderSettings, SnapshotRecord
 from snaploom.output.folder import Folder, Run, inspect_folder, is_unused, open_folder
@@ -66,7 +67,6 @@ from snaploom.skipping.spark.targets.targetfiles import LITERAL_PATH, own_sessio
 from snaploom.sources.tables.iceberg import IcebergLibrary, require_iceberg
 from snaploom.spark.jvm import jvm_of, qualified_uri
 from snaploom.spark.types import struct_from
-from snaploom.version import VERSION
 
 _NOT_COMPARED = (spark_types.MapType, spark_types.VariantType)
 """Types that Spark cannot hash; their JSON is hashed."""

@@ -1,7 +1,5 @@
 """Contracts written, or read from files and compared with what is published and declared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ from snaploom.loading.composer import compose, plain
 from snaploom.loading.project import read_files
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
-from snaploom.models.yamltext import TextDumper
+from snaploom.models.kinds import TextDumper
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty, with_partition
@@ -110,12 +108,7 @@ Statements = Mapping[str, str]
 def deviations(
     contract: Mapping[str, JsonValue], current: Mapping[str, JsonValue]
 ) -> tuple[Deviation, ...]:
-    """All differences, those that break the contract first.
-
-    Args:
-        contract: the contract; valid by the standard.
-        current: the contract that would be written now.
-    """
+    """All differences, those that break the contract first."""
     promised, found = statements(contract, current), statements(current, current)
     broken = [
         Deviation(Verdict.BROKEN, subject, text, found.get(subject, ""))
@@ -131,19 +124,16 @@ def deviations(
 
 
 def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValue]) -> Statements:
-    """Statements of a contract about the output that another one describes.
-
-    Args:
-        document: the contract; of its objects, the one with the output's name counts.
-        current: describes the output.
-    """
+    """Statements of a contract about the output that another one describes."""
     found: dict[str, str] = {}
     name = _table(current, "").get("name")
     table = _table(document, str(name))
     found.update(_columns(_list(table, "properties"), ()))
     for check in _list(table, "quality"):
         if check.get("engine") == ENGINE:
-            found[f"check {check.get('name')}"] = _compact(check.get("implementation"))
+            found[f"check {check.get('name')}"] = json.dumps(
+                check.get("implementation"), sort_keys=True, ensure_ascii=False
+            )
     for level in _list(document, "slaProperties"):
         if level.get("property") in ("frequency", "latency", "retention"):
             found[f"service level {level['property']}"] = " ".join(
@@ -196,45 +186,20 @@ def _list(document: Mapping[str, JsonValue], key: str) -> list[Mapping[str, Json
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _compact(value: JsonValue) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
 # The contract of an output from what its folder holds, and whether another one is kept.
 
 
 def output_contract(
     bundle: Bundle, store: ObjectStore, version: str = FIRST_VERSION
 ) -> dict[str, JsonValue]:
-    """The contract of what an output publishes now.
-
-    Args:
-        bundle: the output; nothing is wrong with it.
-        store: of its folder.
-        version: of the contract.
-
-    Raises:
-        NothingPublished: types are known from published data only, and there is none.
-        FolderNotOurs, ManifestCorrupt: the folder cannot be read.
-    """
+    """The contract of what an output publishes now."""
     return _current(bundle, store, version)[0]
 
 
 def contract_deviations(
     contract: Mapping[str, JsonValue], bundle: Bundle, store: ObjectStore, now: EpochNanos
 ) -> tuple[Deviation, ...]:
-    """Return differences between a contract and an output, those that break the contract first.
-
-    Args:
-        contract: valid by the standard.
-        bundle: the output; nothing is wrong with it.
-        store: of its folder.
-        now: the instant at which the newest snapshot has its age.
-
-    Raises:
-        ArgumentInvalid: the contract is about something else.
-        NothingPublished, FolderNotOurs, ManifestCorrupt: as `output_contract`.
-    """
+    """Return differences between a contract and an output, those that break the contract first."""
     current, newest = _current(bundle, store, FIRST_VERSION)
     tables = contract.get("schema")
     listed = tables if isinstance(tables, list) else []
@@ -254,11 +219,7 @@ def contract_deviations(
 
 
 def _standard() -> type[BaseModel]:
-    """The model of the standard's own library.
-
-    Raises:
-        ArgumentInvalid: the library is not installed.
-    """
+    """The model of the standard's own library."""
     try:
         return contracts.OpenDataContractStandard
     except ModuleNotFoundError as error:

@@ -5,8 +5,6 @@ of a list is nested, as the standard has it; a map is an object with its Spark t
 standard lacks are in `customProperties`, whose names then begin with `snaploom`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,12 +68,7 @@ class PublishedTable:
 
 
 def contract_document(table: PublishedTable, version: str = FIRST_VERSION) -> dict[str, JsonValue]:
-    """The contract as a document, in the order in which people read it.
-
-    Args:
-        table: the published and declared table.
-        version: of the contract.
-    """
+    """The contract as a document, in the order in which people read it."""
     output = table.output
     folder = without_secrets(output.spec.output_folder.folder_uri)
     document: dict[str, JsonValue] = {
@@ -286,11 +279,7 @@ def _service_levels(output: OutputDataset, partition: str) -> Iterator[JsonValue
 
 
 def length_text(length: TimeOffset) -> tuple[JsonValue, str]:
-    """A length as the standard writes it: a number and its unit, or ISO 8601 where there are two.
-
-    Args:
-        length: longer than nothing.
-    """
+    """A length as the standard has it: a number and a unit, or ISO 8601 where there are two."""
     parts = {unit: getattr(length, unit) for unit in _UNITS if getattr(length, unit)}
     if len(parts) == 1 and not length.nano:
         ((unit, number),) = parts.items()

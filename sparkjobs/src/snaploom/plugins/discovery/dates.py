@@ -14,16 +14,9 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.models.common import (
-    MONTH_NAME,
-    DataType,
-    DecimalType,
-    Empty,
-    Granularity,
-    PatternInvalid,
-    parse_pattern,
-)
+from snaploom.models.common import DataType, DecimalType, Empty
 from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.shortforms import MONTH_NAME, Granularity, PatternInvalid, parse_pattern
 from snaploom.sources.prefix import NotAnInstant, instant_of
 from snaploom.types.arrow import spark_type
 from snaploom.types.schemas import SIMPLE_TYPES, Decimal, Simple

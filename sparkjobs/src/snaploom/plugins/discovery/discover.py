@@ -14,7 +14,7 @@ from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
-from snaploom.models.yamltext import TextDumper
+from snaploom.models.kinds import TextDumper
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file, with_tables
 from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare

@@ -13,7 +13,7 @@ from snaploom.plugins.discovery.parents import percent
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship, Verdict, judge
 from snaploom.plugins.discovery.scratch import distinct_values
-from snaploom.types.keytexts import explanations
+from snaploom.types.merge import explanations
 
 MOST_CANDIDATES = 6
 """Candidates that are shown, likeliest first."""

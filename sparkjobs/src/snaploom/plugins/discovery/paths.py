@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from snaploom.models.common import parse_pattern
+from snaploom.models.shortforms import parse_pattern
 from snaploom.plugins.discovery.dates import (
     DateForm,
     FoundDate,

@@ -53,7 +53,7 @@ from snaploom.plugins.discovery.scratch import (
     inclusion,
     is_unique,
 )
-from snaploom.types.keytexts import explains_more
+from snaploom.types.merge import explains_more
 
 # Sets of columns by which rows of a source are distinguished, by the sample's rows.
 

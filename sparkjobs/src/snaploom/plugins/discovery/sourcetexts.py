@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from snaploom.models.common import MONTHS, ObjectMeta, SchemaField, TimeOffset
+from snaploom.models.common import ObjectMeta, SchemaField, TimeOffset
 from snaploom.models.datasource import (
     AliasedSource,
     ComplexVirtual,
@@ -31,6 +31,7 @@ from snaploom.models.fieldtransformer import (
     Transformer,
     TransformerSelector,
 )
+from snaploom.models.shortforms import MONTHS
 from snaploom.plugins.discovery.dates import (
     BOOLEAN,
     DATE,

@@ -50,11 +50,7 @@ class LineageSettings:
 
 
 def lineage_settings(environment: Mapping[str, str]) -> LineageSettings | None:
-    """The settings in an environment; None where it has none.
-
-    Raises:
-        LineageSettingsInvalid: the address is none, or has a user and a password.
-    """
+    """The settings in an environment; None where it has none."""
     text = environment.get(URL_VARIABLE, "").strip()
     if not text:
         return None
@@ -79,13 +75,7 @@ def lineage_settings(environment: Mapping[str, str]) -> LineageSettings | None:
 def lineage_listener(
     environment: Mapping[str, str], emit: EmitEvent, is_hurried: Callable[[], bool]
 ) -> Iterator[Begin | None]:
-    """Send the lineage of runs during the block, where the environment names a place.
-
-    Args:
-        environment: of the process.
-        emit: takes what a person should know, from any thread.
-        is_hurried: whether the end must not take long.
-    """
+    """Send the lineage of runs during the block, where the environment names a place."""
     listener = _listener(environment, emit)
     if listener is None:
         yield None

@@ -1,7 +1,5 @@
 """Listens to runs and sends their lineage in a thread of its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -76,13 +74,7 @@ _POOLS = pools_of(OF_ADMINISTRATOR, LONGEST_ANSWER)
 
 
 class Sender:
-    """Sends to one place.
-
-    Args:
-        transport: takes events, and raises what it likes.
-        place: the same for people.
-        warn: takes what a person should know.
-    """
+    """Sends to one place."""
 
     def __init__(self, transport: Transport, place: str, warn: Callable[[str], None]) -> None:
         self._transport = transport
@@ -146,14 +138,7 @@ Warn = Callable[[str], None]
 
 
 class RunListener:
-    """Sends events of one run of one output.
-
-    Args:
-        run: the run.
-        clock: the time.
-        send: takes events; never raises.
-        warn: takes what a person should know.
-    """
+    """Sends events of one run of one output."""
 
     def __init__(
         self,
@@ -195,14 +180,7 @@ class RunListener:
 
 
 class LineageListener:
-    """Sends events of the runs of one process.
-
-    Args:
-        settings: destination.
-        clock: the time.
-        warn: takes what a person should know; from any thread.
-        new_id: makes ids of runs.
-    """
+    """Sends events of the runs of one process."""
 
     def __init__(
         self,

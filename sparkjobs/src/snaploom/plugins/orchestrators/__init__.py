@@ -4,8 +4,6 @@ An orchestrator decides about retries by itself; all that it needs is whether th
 can go away with nothing changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

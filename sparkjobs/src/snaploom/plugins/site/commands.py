@@ -1,7 +1,5 @@
 """`snaploom page` and `serve`: pages as files, and the same in a browser, as of now."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys
@@ -309,9 +307,6 @@ def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPSer
     """A server that is bound, and not started.
 
     Port 0 is any that is free.
-
-    Raises:
-        ArgumentInvalid: it cannot be bound.
     """
 
     class Handler(_PageHandler):

@@ -1,9 +1,7 @@
 """Whole pages of laptops and clusters: one HTML document each, which loads nothing."""
 
-from __future__ import annotations
-
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,6 +11,7 @@ from snaploom.errors import ArgumentInvalid
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
+from snaploom.ondemand import VERSION
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,
@@ -34,7 +33,6 @@ from snaploom.plugins.site.statuspage import (
     status_sections,
     status_tiles,
 )
-from snaploom.version import VERSION
 
 # Whole pages: one HTML document each, which loads nothing and runs no script but its own.
 
@@ -59,19 +57,27 @@ def output_document(page: OutputPage, *, home: str = "", version: str = "") -> s
     `home` is the address of the page with all outputs, empty without one. `serve` compares
     `version`; it is empty for a page that is a file.
     """
-    sections = sections_of(page)
-    header = tag(
-        "header",
-        tag("p", tag("a", "All outputs", href=home), class_="home") if home else NOTHING,
-        tag("h1", page.name, " ", _state(page)),
+    about = (
         tag("p", page.description) if page.description else NOTHING,
         tag("p", f"Owner: {page.owner}", class_="quiet") if page.owner else NOTHING,
         written(page.now),
         tiles(page),
     )
-    return whole_document(
-        page.name, header, navigation(sections), join(map(section_element, sections)), version
-    )
+    return _of_one(page.name, _state(page), about, sections_of(page), home, version)
+
+
+def _of_one(
+    title: str,
+    state: Html,
+    about: Iterable[Html],
+    sections: Sequence[Section],
+    home: str,
+    version: str,
+) -> str:
+    back = tag("p", tag("a", "All outputs", href=home), class_="home") if home else NOTHING
+    header = tag("header", back, tag("h1", title, " ", state), *about)
+    body = join(map(section_element, sections))
+    return whole_document(title, header, navigation(sections), body, version)
 
 
 def overview_document(
@@ -79,22 +85,24 @@ def overview_document(
 ) -> str:
     """The page of all outputs."""
     ordered = sorted(pages, key=lambda one: (_order(one[0]), one[0].name))
-    rows = [_line(page, address) for page, address in ordered]
     columns = (
         "output", "state", "newest snapshot", "rows", "snapshots", "size", "due", "gaps",
         "findings", "owner",
     )  # fmt: skip
-    body = tag(
-        "section",
-        tag("h2", "Outputs", id="outputs-heading"),
+    rows = [_line(page, address) for page, address in ordered]
+    listed = table("Outputs", columns, rows, numbers=(3, 4, 5, 6, 7, 8), name="outputs-table")
+    parts = (
         filtered("outputs-table", "name or owner"),
-        table("Outputs", columns, rows, numbers=(3, 4, 5, 6, 7, 8), name="outputs-table")
-        or tag("p", "None is declared."),
-        id="outputs",
-        aria_labelledby="outputs-heading",
+        listed or tag("p", "None is declared."),
     )
     stale = sum(state_of(page)[1] == "bad" for page, _ in pages)
     about = f"{counted(len(pages), 'output')}, {number(stale)} of them stale or unreadable"
+    return _of_all(parts, about, now, version)
+
+
+def _of_all(parts: Iterable[Html], about: str, now: EpochNanos, version: str) -> str:
+    heading = tag("h2", "Outputs", id="outputs-heading")
+    body = tag("section", heading, *parts, id="outputs", aria_labelledby="outputs-heading")
     header = tag("header", tag("h1", "Outputs"), tag("p", about), written(now))
     return whole_document("Outputs", header, NOTHING, body, version)
 
@@ -224,17 +232,10 @@ def status_document(page: StatusPage, *, home: str, version: str) -> str:
 
     An open page compares `version`; `home` is the address of the page with all outputs.
     """
-    sections = status_sections(page)
     word, mood = page.state
-    header = tag(
-        "header",
-        tag("p", tag("a", "All outputs", href=home), class_="home"),
-        tag("h1", page.title, " ", tag("span", word, class_=f"state {mood}")),
-        written(page.now),
-        status_tiles(page),
-    )
-    body = join(map(section_element, sections))
-    return whole_document(page.title, header, navigation(sections), body, version)
+    state = tag("span", word, class_=f"state {mood}")
+    about = (written(page.now), status_tiles(page))
+    return _of_one(page.title, state, about, status_sections(page), home, version)
 
 
 def statuses_document(
@@ -248,30 +249,23 @@ def statuses_document(
 
     An open page compares `version`; `unread` are outputs that cannot be parsed.
     """
-    ordered = sorted(pages, key=lambda one: (_status_order(one[0]), one[0].title))
+    ordered = sorted(
+        pages, key=lambda one: ({"bad": 0, "warn": 1}.get(one[0].state[1], 2), one[0].title)
+    )
     rows = [_status_line(page, address) for page, address in ordered[:MOST_OUTPUTS]]
     more = len(ordered) - len(rows)
     columns = ("output", "state", "newest snapshot", "rows", "snapshots", "last run")
-    body = tag(
-        "section",
-        tag("h2", "Outputs", id="outputs-heading"),
+    parts = (
         table("Outputs", columns, rows, numbers=(3, 4))
         or tag("p", "You may list the outputs of no namespace that has any."),
         tag("p", f"and {more:,} more", class_="quiet") if more > 0 else NOTHING,
         tag("p", "Written by a newer Snaploom, and not shown: ", ", ".join(unread), class_="warn")
         if unread
         else NOTHING,
-        id="outputs",
-        aria_labelledby="outputs-heading",
     )
     bad = sum(page.state[1] == "bad" for page, _ in pages)
     about = f"{counted(len(pages), 'output')}, {number(bad)} of them stalled or stale"
-    header = tag("header", tag("h1", "Outputs"), tag("p", about), written(now))
-    return whole_document("Outputs", header, NOTHING, body, version)
-
-
-def _status_order(page: StatusPage) -> int:
-    return {"bad": 0, "warn": 1}.get(page.state[1], 2)
+    return _of_all(parts, about, now, version)
 
 
 def _status_line(page: StatusPage, address: str) -> Sequence[str | Html]:

@@ -1,7 +1,5 @@
 """The join graph, the fields and the snapshots on a page, as HTML and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -511,11 +509,13 @@ def tree_drawing(nodes: Sequence[Node]) -> str:
     The nodes have the root first, parents before children, and are not empty.
     """
     tree, found = published_tree(model_of_nodes("", "", nodes))
-    return tree_text(tree, {number: _note(node) for number, node in found.items()})
-
-
-def _note(node: PublishedNode) -> str:
-    return f"left out: {node.left_out}" if node.left_out else node.matched
+    return tree_text(
+        tree,
+        {
+            number: f"left out: {node.left_out}" if node.left_out else node.matched
+            for number, node in found.items()
+        },
+    )
 
 
 def timeline_drawing(lanes: Sequence[Lane], width: int) -> str:

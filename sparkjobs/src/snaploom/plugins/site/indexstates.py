@@ -3,8 +3,6 @@
 Needs Arrow, so that it is imported only where that is installed (`site.index_states`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """Derives the page of an output from declarations and published snapshots; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -116,7 +114,9 @@ def output_page(
         return replace(
             page,
             picture=published_picture(model) if model else None,
-            freshness=Freshness(_published_last(snapshots), None),
+            freshness=Freshness(
+                max((record.created_at for record in snapshots), default=None), None
+            ),
         )
     return replace(
         page,
@@ -210,10 +210,6 @@ def _going(declared_as: Declared, state: FolderState, now: EpochNanos) -> tuple[
     held = (HeldSnapshot(one.time, one.created_at) for one in state.timeline)
     periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
     return removals(spec.output_folder.snapshot_auto_delete, held, now, periods)
-
-
-def _published_last(snapshots: Sequence[SnapshotRecord]) -> EpochNanos | None:
-    return max((record.created_at for record in snapshots), default=None)
 
 
 def _freshness(declared_as: Declared, snapshots: Sequence[SnapshotRecord]) -> Freshness:

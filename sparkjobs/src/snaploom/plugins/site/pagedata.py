@@ -1,7 +1,5 @@
 """Data of a page, quantities for people, and HTML by construction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -448,3 +446,27 @@ class OutputPage:
 def size_of(record: SnapshotRecord) -> int:
     """Bytes of a snapshot's files."""
     return sum(file.bytes for file in record.files)
+
+
+def reading_snippets(folder: str, data_format: str) -> tuple[tuple[str, str], ...]:
+    """By name of a program, what reads the output in Python."""
+    files = (
+        "from subprocess import check_output\n\n"
+        f'listed = check_output(["snaploom", "files", {folder!r}], text=True)\n'
+        "files = listed.splitlines()  # what is published, and nothing else\n"
+    )
+    spark = (
+        "import snaploom as sl\nfrom pyspark.sql import SparkSession\n\n"
+        f"spark = SparkSession.builder.getOrCreate()\nwide = sl.read(spark, {folder!r})\n"
+    )
+    if data_format not in ("PARQUET", "ICEBERG"):
+        return (("Spark", spark),)
+    duckdb = (
+        f"import duckdb\n{files}"
+        "wide = duckdb.read_parquet(files, union_by_name=True, hive_partitioning=True)\n"
+    )
+    pandas = (
+        f"import pandas as pd\n{files}"
+        "wide = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)\n"
+    )
+    return (("Spark", spark), ("DuckDB", duckdb), ("pandas", pandas))

@@ -1,7 +1,5 @@
 """Pages and status of outputs: what is declared and published, each read once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -14,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
-from snaploom.extras import PackageMissing
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.localfiles import read_plain
@@ -23,6 +20,7 @@ from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.ondemand import PackageMissing
 from snaploom.output import history, layout
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.leaseholder import SCOPE
@@ -100,11 +98,7 @@ def declared_pages(
 
 
 def refuse_undrawable(declarations: Declarations, names: Sequence[str]) -> None:
-    """Refuse outputs of which no page can be drawn.
-
-    Raises:
-        InvalidDeclarations: as `declared_pages`.
-    """
+    """Refuse outputs of which no page can be drawn."""
     if not names:
         runnable_bundles(declarations, names)  # refuses, with everything that is wrong
     found: list[Finding] = []
@@ -118,11 +112,7 @@ def refuse_undrawable(declarations: Declarations, names: Sequence[str]) -> None:
 
 
 def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> OutputPage:
-    """The page of a folder without declarations.
-
-    Raises:
-        SnaploomError: it is not the folder of an output, or cannot be read.
-    """
+    """The page of a folder without declarations."""
     store = open_named(uri)
     published = _of_state(store, open_folder(store).log.read(), clock)
     identity = published.state.identity
@@ -131,11 +121,7 @@ def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> Outpu
 
 
 def read_reports(paths: Iterable[Path]) -> tuple[Report, ...]:
-    """Reports of runs, as `run -o json` prints them: files, or folders of them.
-
-    Raises:
-        ArgumentInvalid: a file is no Report.
-    """
+    """Reports of runs, as `run -o json` prints them: files, or folders of them."""
     found: list[Report] = []
     for path in paths:
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]

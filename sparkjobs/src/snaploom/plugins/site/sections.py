@@ -1,7 +1,5 @@
 """The sections of an output's page, each from its data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +33,7 @@ from snaploom.plugins.site.pagedata import (
     join,
     moment,
     number,
+    reading_snippets,
     share,
     size,
     size_of,
@@ -246,9 +245,19 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         _titled("sample", "Sample rows", _sample_rows(page), len(_sampled(page))),
         _titled("columns", "Columns", _columns(page), len(page.columns)),
         _titled("checks", "Checks", _checks(page), len(page.checks)),
-        _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
+        _titled(
+            "schema",
+            "Schema history",
+            tag("ol", *map(_change, page.schema_changes), class_="changes"),
+            len(page.schema_changes),
+        ),
         _titled("lineage", "Lineage by column", _lineage(page), len(page.lineage)),
-        _titled("indexes", "Indexes", _indexes(page), len(page.indexes)),
+        _titled(
+            "indexes",
+            "Indexes",
+            join(tag("article", *_index(index, page)) for index in page.indexes),
+            len(page.indexes),
+        ),
         _titled("runs", "Runs", _runs(page), len(page.runs)),
         None
         if page.errors
@@ -369,10 +378,6 @@ def _checks(page: OutputPage) -> Html:
     return table("Checks", columns, rows, numbers=(3, 4))
 
 
-def _schema(page: OutputPage) -> Html:
-    return tag("ol", *(_change(change) for change in page.schema_changes), class_="changes")
-
-
 def _change(change: SchemaChange) -> Html:
     lines = [
         *(_column_change("added", "+", column, "") for column in change.added[:MOST_LINES]),
@@ -418,10 +423,6 @@ def _lineage(page: OutputPage) -> Html:
         tag("p", f"and {more:,} more columns: `snaploom schema` prints all", class_="quiet")
         if more > 0 else NOTHING,
     ])  # fmt: skip
-
-
-def _indexes(page: OutputPage) -> Html:
-    return join(tag("article", *_index(index, page)) for index in page.indexes)
 
 
 def _index(index: IndexState, page: OutputPage) -> Sequence[Html]:
@@ -535,30 +536,6 @@ def _columns(page: OutputPage) -> Html:
     ]
     columns = ("column", "type", "NULL", "share", "distinct", "least", "greatest")
     return table("Columns of the newest snapshot", columns, rows, numbers=(2, 3, 4))
-
-
-def reading_snippets(folder: str, data_format: str) -> tuple[tuple[str, str], ...]:
-    """By name of a program, what reads the output in Python."""
-    files = (
-        "from subprocess import check_output\n\n"
-        f'listed = check_output(["snaploom", "files", {folder!r}], text=True)\n'
-        "files = listed.splitlines()  # what is published, and nothing else\n"
-    )
-    spark = (
-        "import snaploom as sl\nfrom pyspark.sql import SparkSession\n\n"
-        f"spark = SparkSession.builder.getOrCreate()\nwide = sl.read(spark, {folder!r})\n"
-    )
-    if data_format not in ("PARQUET", "ICEBERG"):
-        return (("Spark", spark),)
-    duckdb = (
-        f"import duckdb\n{files}"
-        "wide = duckdb.read_parquet(files, union_by_name=True, hive_partitioning=True)\n"
-    )
-    pandas = (
-        f"import pandas as pd\n{files}"
-        "wide = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)\n"
-    )
-    return (("Spark", spark), ("DuckDB", duckdb), ("pandas", pandas))
 
 
 def _reading(page: OutputPage) -> Html:

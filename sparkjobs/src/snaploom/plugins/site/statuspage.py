@@ -4,8 +4,6 @@ Nothing is planned and no text is parsed, since a page of one tenant must not ke
 the join tree is the one that the operator planned, and snapshots are those that it lists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """The history of an output as lanes over time, with gaps, and lines over time as SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -16,6 +16,7 @@ from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat, OutputDataset
 from snaploom.models.report import Removed
 from snaploom.models.run import RunSettings
+from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import FolderOwner, Run
@@ -35,7 +36,6 @@ from snaploom.run.session.spark import build_session, translated
 from snaploom.run.weaving.preparation import folder_store
 from snaploom.run.weaving.registration import drop_registered
 from snaploom.spark.types import same_types, schema_of, struct_from
-from snaploom.version import VERSION
 
 # Checks published files against their records: rows, schema, keys of the root.
 

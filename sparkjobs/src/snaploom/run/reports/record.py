@@ -10,6 +10,7 @@ from snaploom import errors
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import (
@@ -23,9 +24,9 @@ from snaploom.models.report import (
     SeenSource,
     SnapshotReason,
     SnapshotReport,
-    UnmatchedRows,
     Unpublished,
 )
+from snaploom.ondemand import VERSION
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.gc import Swept
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
@@ -36,7 +37,6 @@ from snaploom.plan.plan import PlannedSnapshot, RunPlan
 from snaploom.run import runevents
 from snaploom.run.reports.writer import keep_run
 from snaploom.sources.registry import declared
-from snaploom.version import VERSION
 
 _log = logging.getLogger(__name__)
 

@@ -9,14 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from snaploom.errors import SourceError, StorageError
 from snaploom.files.listed import SparkNeeded
 from snaploom.models.common import EpochNanos, format_instant, parse_instant
+from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.report import (
-    MOST_DATA_SAMPLES,
-    DataFinding,
-    DataFindingKind,
-    ExclusionReason,
-    UnmatchedRows,
-)
+from snaploom.models.report import MOST_DATA_SAMPLES, DataFinding, DataFindingKind, ExclusionReason
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder
 from snaploom.output.manifest import read_schema

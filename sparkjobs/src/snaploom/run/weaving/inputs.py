@@ -17,6 +17,7 @@ from snaploom.engine.write import read_files, under_schema, write_frame
 from snaploom.errors import Interrupted, SnaploomError
 from snaploom.models.common import EpochNanos, format_instant, parse_instant
 from snaploom.models.outputdataset import DataCompression, DataFormat
+from snaploom.ondemand import VERSION
 from snaploom.output.caches import SubtreeStore
 from snaploom.output.layout import content_hash
 from snaploom.output.state import FolderState
@@ -28,7 +29,6 @@ from snaploom.run.weaving.history import SchemaHistory
 from snaploom.run.weaving.preparation import Prepared, Reading
 from snaploom.sources.port import SourceFrame
 from snaploom.spark.types import struct_from
-from snaploom.version import VERSION
 
 # Inputs of one snapshot: its sources as they were read, without those left out.
 

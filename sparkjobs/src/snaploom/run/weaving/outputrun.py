@@ -16,6 +16,7 @@ from snaploom.engine.write import read_files
 from snaploom.errors import Interrupted, LeaseNotObtained, RunRevoked, SnaploomError, StorageError
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report, SnapshotReason
+from snaploom.ondemand import VERSION
 from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
 from snaploom.output.gc import store_present, sweep
 from snaploom.output.history import folder_identity, folder_settings, left_open
@@ -41,7 +42,6 @@ from snaploom.run.weaving.snapshot import SnapshotWeaver, WovenSnapshot
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.spark.types import struct_from
 from snaploom.types.schemas import parse_schema
-from snaploom.version import VERSION
 
 _log = logging.getLogger(__name__)
 

@@ -32,8 +32,9 @@ from snaploom.engine.unmatched import (
 from snaploom.engine.write import count_written, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
+from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.outputdataset import DataCompression
-from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot, UnmatchedRows
+from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.output import publication
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder, Run

@@ -14,9 +14,9 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.extras import load_registered
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.skippingindex import ParquetForm
+from snaploom.ondemand import load_registered
 from snaploom.skipping.core.definition import IndexDefinition, Target
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.lifecycle.declaration import IndexableTarget, Progress

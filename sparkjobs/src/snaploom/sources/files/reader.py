@@ -17,6 +17,7 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.files.listed import file_key
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.models.datasource import FromFieldValue, HdfsLike
+from snaploom.ondemand import VERSION
 from snaploom.output.caches import FileFacts, Listings, SourceListing
 from snaploom.output.layout import content_hash
 from snaploom.plan.intervals import SourceSnapshots
@@ -39,7 +40,6 @@ from snaploom.spark.jvm import COMMITTERS, FileEnds, client_of
 from snaploom.spark.types import struct_from
 from snaploom.types.merge import TypeConflict, merge_schemas
 from snaploom.types.schemas import split_path
-from snaploom.version import VERSION
 
 # One schema for files that are read together, and need not have the same columns.
 
