@@ -1,4 +1,4 @@
-"""Sets of numbers as spans with exact bounds, and what casts and rounding make of them.
+"""Sets of numbers as spans with exact bounds, and casts and rounding of them.
 
 Numbers are exact (`Fraction`); dates are days and instants microseconds. NaN, which Spark orders
 above everything, is kept apart, since no arithmetic keeps it above everything.
