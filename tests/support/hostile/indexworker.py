@@ -25,8 +25,7 @@ from pathlib import Path
 from support.hostile.indexfolders import Place, a_target
 from support.skipping.faketarget import URI
 
-from snaploom.cli.console import OutputForm
-from snaploom.cli.errordisplay import show_failure
+from snaploom.cli.console import OutputForm, show_failure
 from snaploom.cli.index import create as interchange
 from snaploom.cli.index import create as lifecycle
 from snaploom.cli.index import describe, stats

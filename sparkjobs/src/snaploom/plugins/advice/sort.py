@@ -62,7 +62,7 @@ from snaploom.skipping.spark.builds.clusteredwrite import (
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.spark.relations.hadoop import cause_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
-from snaploom.skipping.spark.targets.targetfiles import own_session
+from snaploom.skipping.spark.targets.targetfiles import LITERAL_PATH, own_session
 from snaploom.sources.tables.iceberg import IcebergLibrary, require_iceberg
 from snaploom.spark.jvm import jvm_of, qualified_uri
 from snaploom.spark.types import struct_from
@@ -118,7 +118,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     written = (
         relation.spark.read.format(target.target.format)
         .schema(relation.frame.schema)
-        .options(**options)
+        .options(**options, **LITERAL_PATH)
         .load(folder)
     )
     after = checksum(written)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, StatementInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.run import RunSettings
 from snaploom.run.indexes.indexrequests import (
     Explained,
@@ -48,12 +48,6 @@ def in_session(
     """Do something with Spark in a thread of its own.
 
     `settings` win over those of `run`; `on_tick` is called several times a second from this thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: somebody asked to stop.
-        SparkStopped: Spark was shut down, or killed.
-        Exception: whatever `work` raises otherwise.
     """
     group = JobGroup()
 
@@ -84,11 +78,6 @@ def carry_out(
     """Carry out requests one after the other; the first failure ends it.
 
     One session serves all, with the settings of the first; `progress` is called from any thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: something cannot be done; what was done before stays.
-        Interrupted: somebody asked to stop; queries use what was there before.
     """
     first = requests[0].place
     warnings: list[str] = []
@@ -168,9 +157,7 @@ def explain_query(
     In SQL, ``parquet.`/path` `` reads files without a table.
 
     Raises:
-        SparkNotStarted: there is no Spark to work with.
         SkippingNotAvailable: a Spark that the optimizer rule does not fit.
-        Interrupted: somebody asked to stop.
     """
 
     def work(spark: SparkSession, group: JobGroup) -> Explained:
@@ -189,11 +176,7 @@ def explain_query(
 def carry_out_one(
     spark: SparkSession, request: IndexRequest, progress: ReportProgress
 ) -> IndexReport:
-    """Do one thing in a session that is there.
-
-    Raises:
-        SkippingError: it cannot be done.
-    """
+    """Do one thing in a session that is there."""
     place = request.place
     indexes = SkippingIndexes(
         spark,
@@ -206,7 +189,20 @@ def carry_out_one(
         done = _act(indexes, request)
     except DeclarationNotPossible as error:
         if place.owner:
-            raise InvalidDeclarations(_findings(place.owner, error)) from error
+            raise InvalidDeclarations(
+                [
+                    make_finding(
+                        "SL186",
+                        problem.message,
+                        resource=place.owner,
+                        path=f"spec.{path}",
+                        found=problem.found or "",
+                        expected=problem.expected or "",
+                        hint=problem.hint or "",
+                    )
+                    for path, problem in error.problems
+                ]
+            ) from error
         raise
     except SnaploomError as error:
         error.resource = error.resource or place.owner or None
@@ -272,21 +268,6 @@ def _declaration(request: IndexRequest) -> Declaration:
     if request.declaration is None:
         raise ValueError(f"{request.action} needs a declaration")
     return request.declaration
-
-
-def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
-    return [
-        make_finding(
-            "SL186",
-            problem.message,
-            resource=owner,
-            path=f"spec.{path}",
-            found=problem.found or "",
-            expected=problem.expected or "",
-            hint=problem.hint or "",
-        )
-        for path, problem in error.problems
-    ]
 
 
 def _summary(result: RefreshResult) -> str:
