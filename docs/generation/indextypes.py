@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -106,10 +105,7 @@ def _names() -> list[str]:
 
 
 def _kept(name: str) -> str:
-    module = sys.modules[type(index_type(name)).__module__]
-    first = (inspect.getdoc(module) or "").split("\n\n")[0].partition(": ")[2]
-    text = meaning(first)
-    return text[0].upper() + text[1:]
+    return meaning(inspect.getdoc(type(index_type(name))) or "")
 
 
 def _parameters(name: str) -> list[str]:

@@ -103,7 +103,7 @@ def _unpacked(packed: Int64s) -> ItemHashes:
 
 @dataclass(frozen=True)
 class BloomFilterIndex:
-    """The index type."""
+    """A Bloom filter over the hashes of each file's values, for point look-ups."""
 
     name: str = "BLOOM_FILTER"
 
@@ -248,7 +248,7 @@ class TokensBuilder(BloomFilterBuilder):
 
 @dataclass(frozen=True)
 class Tokens:
-    """The index type."""
+    """A Bloom filter over the pieces of fixed length (n-grams) of each file's texts."""
 
     name: str = "TOKENS"
 

@@ -113,7 +113,7 @@ class Bounded:
 
 
 class MinMax(Bounded):
-    """The least and the greatest value of one term."""
+    """The least and the greatest value of each file."""
 
     def check(self, definition: IndexDefinition) -> None:
         check_terms(definition)
@@ -126,7 +126,7 @@ class MinMax(Bounded):
 
 
 class GeoBox(Bounded):
-    """The box of two numbers: latitude and longitude."""
+    """The box of latitudes and longitudes in which each file's points lie."""
 
     def check(self, definition: IndexDefinition) -> None:
         check_terms(definition, count=2, types=("float", "double", "decimal", "int", "bigint"))

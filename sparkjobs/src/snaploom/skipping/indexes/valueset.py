@@ -62,7 +62,7 @@ class ValueSetBuilder(DistinctBuilder):
 
 @dataclass(frozen=True)
 class ValueSet:
-    """The index type."""
+    """The distinct values of each file, if there are few."""
 
     name: str = "VALUE_SET"
 
@@ -119,7 +119,7 @@ class PartitionBuilder(DistinctBuilder):
 
 @dataclass(frozen=True)
 class Partition:
-    """The index type."""
+    """The one value that a partition column has in each file."""
 
     name: str = "PARTITION"
 
@@ -189,7 +189,7 @@ class PrefixBuilder(DistinctBuilder):
 
 @dataclass(frozen=True)
 class Prefix:
-    """The index type."""
+    """The distinct beginnings of each file's texts, if there are few."""
 
     name: str = "PREFIX"
 
