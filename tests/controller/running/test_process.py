@@ -52,6 +52,7 @@ def test_a_second_one_takes_over_at_once_after_the_first_ended(
 def test_probes_and_metrics_are_answered(
     started: OperatorProcess, kubectl: Kubectl, namespace: str
 ) -> None:
+    started.await_output("the watch of")  # kopf answers probes once it has started
     assert started.get("health", "/healthz") == "{}"
     assert started.get("readiness", "/readyz") == "ok\n"
     assert "snaploom_leader 1.0" in started.get("metrics", "/metrics")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain, repeat
 from typing import Any
 
 from kubernetes.client import ApiClient, ApiException, Configuration, V1ConfigMap
@@ -192,7 +193,9 @@ def fails(
     final: Report | None = None, message: str = "driver container failed with ExitCode: 1"
 ) -> Script:
     """It runs and fails, with a reason."""
-    return (*_until_running(), Reported(final or failed()), *_breaks(message))
+    ended = Pod("Failed", "Error", exit_code=1)
+    ending = _ends(S.FAILING, S.FAILED, ended, message)
+    return (*_until_running(), Reported(final or failed()), *ending)
 
 
 def hangs_in(state: ApplicationState) -> Script:
@@ -211,19 +214,8 @@ def through(*states: ApplicationState) -> Script:
 
 def in_turn(*scripts: Script) -> Chooser:
     """A further script for every further application; the last one for all that follow."""
-    order: Iterator[Script] = iter(scripts)
-    last = _Last(scripts[0])
-
-    def choose(_: Application) -> Script:
-        last.script = next(order, last.script)
-        return last.script
-
-    return choose
-
-
-@dataclass
-class _Last:
-    script: Script = field(default=())
+    order = chain(scripts, repeat(scripts[-1]))
+    return lambda _: next(order)
 
 
 def _until_running() -> Script:
@@ -232,10 +224,6 @@ def _until_running() -> Script:
 
 def _ends(passing: ApplicationState, last: ApplicationState, pod: Pod, message: str = "") -> Script:
     return (pod, State(passing, message), State(last, message))
-
-
-def _breaks(message: str, reason: str = "Error", exit_code: int = 1) -> Script:
-    return _ends(S.FAILING, S.FAILED, Pod("Failed", reason, exit_code=exit_code), message)
 
 
 MOMENT = "2024-05-01T00:00:00Z"
