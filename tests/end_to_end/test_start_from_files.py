@@ -18,6 +18,7 @@ from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import logistik, shop
 from support.discovery.messy import haendler
 from support.discovery.stars import write_tables
+from support.documentation.examples import Shell, published_files, run_command
 
 import snaploom as sl
 from snaploom.models.common import format_instant
@@ -326,3 +327,18 @@ def published(
     assert any((folder / "model").rglob("*.parquet"))
     frame = project.read(output, at="2026-01-01", spark=spark)
     return sorted(tuple(row) for row in frame.selectExpr(*columns).collect())
+
+
+def test_starter_runs_as_its_comments_describe(shared_shell: Shell, tmp_path: Path) -> None:
+    name = "my first model"
+    run_command(f"snaploom init '{name}'", tmp_path, shared_shell)
+    for command in ("validate", "plan orders-wide -f", "run orders-wide -f"):
+        run_command(f"snaploom {command} '{name}'", tmp_path, shared_shell)
+    published = published_files(tmp_path / name / "wide")
+    assert list(published) == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
+    with duckdb.connect() as connection:
+        names = connection.execute(
+            "SELECT data.order_id, customer.data.name FROM read_parquet(?) ORDER BY 1",
+            [published["2024-05-02T00:00:00Z"]],
+        ).fetchall()
+    assert names == [(103, "Carl"), (104, "Blaise"), (105, None), (106, None)]

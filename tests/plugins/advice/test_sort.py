@@ -16,7 +16,7 @@ from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.core.valueorder import Curve, SortRequest
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import evaluate
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
 

@@ -144,9 +144,6 @@ def write_frame(
     the column is neither in the files nor in the schema.
 
     Errors of the job itself (a broken source file, a full disk) pass through.
-
-    Raises:
-        SourceSchemaInvalid: the format cannot hold the schema.
     """
     schema = spark.StructType([field for field in frame.schema if field.name != folders_by])
     refuse_unwritable(schema, data_format)

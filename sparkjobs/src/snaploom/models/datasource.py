@@ -142,7 +142,8 @@ class HdfsLike(SourceModel):
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `arrow` (IPC files, such as Feather's, and
-    streams), `text`, `binaryFile`, or one that was added to the list by the administrator; or
+    streams), `sqlite` and `xlsx` (one table or sheet of each file, by the options `table` and
+    `sheet`), `text`, `binaryFile`, or one that was added to the list by the administrator; or
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,

@@ -51,7 +51,7 @@ COUNTED_ROWS = 10_000_000
 """Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
 and the like; by its statistics, where it has some."""
 FILE_VALUES = 10_000_000
-"""Values of one table of a file of DuckDB that are read."""
+"""Values of one table that are read, of a file that has several."""
 MOST_MANIFESTS = 100
 """Manifests of one Iceberg table that are read; each names up to some thousand files."""
 # Forms that declarations have (`models.datasource`).
@@ -226,7 +226,7 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     separator, rows = _separated(text, escape)
     header, *records = rows
     refuse_width(len(header))
-    has_header, is_guess = _is_header(header, records)
+    has_header, is_guess = is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]
         # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
@@ -289,7 +289,7 @@ def another_width(line: int, values: int, width: int) -> str:
     return f"line {line:,} has {given} where other lines have {width:,}: {remedy}"
 
 
-def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
+def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
     """Whether the first record has names, and whether that is a guess.
 
     Names are texts, each once, of which none is a value below it.

@@ -14,6 +14,7 @@ from itertools import combinations, takewhile
 import duckdb
 
 from snaploom.errors import StorageError
+from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
 from snaploom.plugins.discovery.dates import Unit
@@ -30,6 +31,7 @@ from snaploom.plugins.discovery.foundfiles import (
     Guess,
     LeftOut,
     NotRecognised,
+    is_header,
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder, merged_layout, takes_others
@@ -45,7 +47,7 @@ from snaploom.plugins.discovery.profiles import (
 from snaploom.plugins.discovery.relationships import FEWEST_ROWS, single_keys
 from snaploom.plugins.discovery.scratch import OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textfiles import profile_text
+from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
 from snaploom.plugins.discovery.typedfiles import (
     TYPED_FORMATS,
     Meter,
@@ -180,7 +182,10 @@ def profiles_of(
     """Profiles of sources, and those that could not be read, with the reason."""
     taken = {layout.name.casefold() for layout in layouts}
     budget = min(SOURCE_BYTES, max(LEAST_BYTES, ALL_BYTES // max(1, len(layouts) + len(tables))))
-    look = _Look(Scratch(), meter, budget)
+    tables_of_files = {
+        (layout.files[-1].uri, layout.table.name): layout.name for layout in layouts if layout.table
+    }
+    look = _Look(Scratch(), meter, budget, tables_of_files)
     for layout in layouts:
         look.keep(_place(layout), layout.data_format, partial(look.files, layout))
     for layout, parts in siblings_of(look.profiles):
@@ -210,10 +215,13 @@ def profiles_of(
 class _Look:
     """Sources as they are read, one after the other."""
 
-    def __init__(self, scratch: Scratch, meter: Meter, budget: int) -> None:
+    def __init__(
+        self, scratch: Scratch, meter: Meter, budget: int, tables: Mapping[tuple[str, str], str]
+    ) -> None:
         self.scratch = scratch
         self.meter = meter
         self.budget = budget
+        self.tables = tables
         self.profiles: list[SourceProfile] = []
         self.left_out: list[LeftOut] = []
 
@@ -222,7 +230,26 @@ class _Look:
         parts = _parts(layout.files, layout.times, layout.data_format, budget)
         if layout.data_format not in TYPED_FORMATS:
             return profile_text(layout, parts, self.scratch, self.meter, 2 * budget)
-        return profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        profile = profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
+
+    def _with_keys(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
+        """The profile of a table of files, with what these declare."""
+        names = {name: each for (uri, name), each in self.tables.items()
+                 if uri == layout.files[-1].uri}  # fmt: skip
+        is_numbered = table.options.get("header") == "false"
+        is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
+        return replace(
+            profile,
+            format_options=table.options,
+            notes=(NO_HEADER,) * is_numbered + (GUESSED_HEADER,) * is_guess,
+            primary_key=table.primary_key,
+            foreign_keys=tuple(
+                ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
+                for key in table.foreign_keys
+                if key.parent in names
+            ),
+        )
 
     def table(self, table: TableFolder, budget: int) -> SourceProfile:
         """The profile of a table of Delta or Iceberg."""

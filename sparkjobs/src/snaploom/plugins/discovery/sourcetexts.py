@@ -46,6 +46,7 @@ from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last
 from snaploom.plugins.discovery.names import words_of
 from snaploom.plugins.discovery.paths import Kind
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.globs import escape_glob
 from snaploom.types.schemas import path_text, quote
 
@@ -162,7 +163,6 @@ def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
 READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
 _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
 _DATE_COLUMN = "snapshot_date"
-_TEXT_SCHEMAS = ("csv", "json")
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def _files(
     if captures:
         given["source_uri_prefix"] = _prefix(layout, captures, place)
     given["snapshot"] = snapshot
-    if layout.data_format in _TEXT_SCHEMAS and not profile.is_untyped:
+    if not format_of(layout.data_format).is_self_describing and not profile.is_untyped:
         given["schema_fields"] = tuple(
             SchemaField(
                 name=column.name,

@@ -44,6 +44,8 @@ from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_fi
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
 
+NO_HEADER = "there is no header: names of columns are numbers, give them their own"
+GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
 
@@ -218,9 +220,9 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
     columns, null_texts, notes = _typed(scratch, table, list(names.values()))
     if not form.has_header:
-        notes.append("there is no header: names of columns are numbers, give them their own")
+        notes.append(NO_HEADER)
     if form.is_guess:
-        notes.append("a guess: its first line is a header, as no value below is equal to one of it")
+        notes.append(GUESSED_HEADER)
     if form.made_up:
         notes.append("its header has names that are empty or stand twice: Spark numbers them")
     return _Table(
