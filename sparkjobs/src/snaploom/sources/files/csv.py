@@ -245,7 +245,8 @@ def layouts_of(
     `paths` are globs, as Spark's reader takes them.
     """
     lines = lines_of(spark, paths, dialect, options)
-    seen = with_facts(lines.withColumn("inside", sf.lit(False)), dialect)
+    suspects = lines if dialect.is_wide else lines.where(_may_be_special(dialect))
+    seen = with_facts(suspects.withColumn("inside", sf.lit(False)), dialect)
     found = seen.groupBy("file").agg(sf.max("is_garbled"), sf.max("is_special")).collect()
     for row in found:
         if dialect.is_strict and row[1]:
@@ -269,6 +270,19 @@ def layouts_of(
             raise fault
         layouts[file.file] = _layout(file)
     return layouts
+
+
+def _may_be_special(dialect: CsvDialect) -> Column:
+    """Whether a line may be special or garbled by facts that cost little, of which most have none.
+
+    What comes before `!` is empty, or begins with a blank or a control character.
+    """
+    line = sf.col("line")
+    end_of_line = sf.instr(line, "\r")
+    signs = [dialect.quote, "\x00"] if dialect.quote else ["\x00"]
+    found = [line.contains(sign) for sign in signs]
+    found += [line < "!", (end_of_line > 0) & (end_of_line < sf.length(line))]
+    return reduce(or_, found, ~sf.is_valid_utf8(line))
 
 
 def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:
