@@ -60,15 +60,12 @@ class RangedFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
         self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
         return self._at
 
@@ -80,7 +77,6 @@ class RangedFile(io.RawIOBase):
         return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Bytes from the place on."""
         rest = max(0, self._size - self._at)
         wanted = rest if size is None or size < 0 else min(size, rest)
         content = self._read(self._at, wanted) if wanted else b""
@@ -96,11 +92,7 @@ _ENDS = (4, 8)
 
 
 def open_ipc(file: pa.NativeFile) -> pa.RecordBatchReader:
-    """Open an IPC file or stream.
-
-    Raises:
-        ValueError: it is neither, or was cut short; then or from a batch.
-    """
+    """Open an IPC file or stream."""
     magic = file.read(len(_FILE))
     file.seek(0)
     if magic.startswith(_FEATHER_1):
@@ -195,11 +187,7 @@ def _parts(
 
 
 def conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values as a type that holds them.
-
-    Raises:
-        ValueError: it does not hold one of them.
-    """
+    """The values as a type that holds them."""
     if isinstance(values, pa.ExtensionArray):
         return conform(values.storage, wanted)
     own = values.type

@@ -258,7 +258,7 @@ def discover(
             found=reasons or f"{len(listing.files)} files, none with data",
             expected="files of CSV, JSON, Parquet, ORC, Avro, Arrow, Excel or SQLite, known by "
             "endings, or tables",
-            hint="name the folder that has them",
+            hint="correct these, or name the folder that has others",
         )
     profiles, unwanted = _wanted(profiles, only, without)
     left_out += unwanted

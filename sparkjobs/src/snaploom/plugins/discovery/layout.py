@@ -247,6 +247,11 @@ def _series(
                 continue
             texts = one.texts(index)
             one.forms[index] = fitting(piece.orders, texts)
+            period = _PERIOD.search("".join(each.text for each in pieces))
+            if one.forms[index] and one.forms[index][0].may_be_parts and period:
+                others[piece.orders] = Kind.ANY
+                one.guess = _without_dates(f"numbers beside the year are of `{period[0]}`")
+                continue
             if one.forms[index] and one.forms[index][0].may_be_parts and "/" not in texts[0]:
                 one.guess = Guess(
                     "dates in names", _option(one.forms[index][0], texts), ("numbers of parts",),
@@ -267,6 +272,12 @@ def _series(
             yield from _series((f for f, _ in members), {**no_dates, **others}, one.guess)
         else:
             yield one
+
+
+_PERIOD = re.compile(
+    "quart|trimest|kwarta|half|halb|semest|term|week|woche|settimana|semana|semaine", re.IGNORECASE
+)
+"""Beginnings of words for periods that are no months."""
 
 
 def _exceptions(orders: Orders, texts: Sequence[str]) -> str:

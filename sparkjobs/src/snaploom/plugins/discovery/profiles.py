@@ -298,6 +298,8 @@ class SourceProfile:
     """As a database declares it; empty where nothing does."""
     foreign_keys: tuple[ForeignKey, ...] = ()
     """As a database declares them."""
+    null_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of columns of CSV the texts that stand for no value, and are none of the column's type."""
 
     @cached_property
     def prefix(self) -> str:

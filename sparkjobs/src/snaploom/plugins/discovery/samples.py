@@ -17,6 +17,7 @@ from snaploom.errors import StorageError
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
+from snaploom.plugins.discovery.dates import Unit
 from snaploom.plugins.discovery.foundfiles import (
     ALL_BYTES,
     LEAST_BYTES,
@@ -27,6 +28,7 @@ from snaploom.plugins.discovery.foundfiles import (
     SECONDS,
     SOURCE_BYTES,
     FoundFile,
+    Guess,
     LeftOut,
     NotRecognised,
     is_header,
@@ -83,6 +85,41 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
         if not takes_others(merged, (f for f in files if f.place == layouts[0].files[0].place)):
             found.append((merged, tuple(profile.name for _, profile in members)))
     return tuple(found)
+
+
+def with_guesses_of_years(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
+    """Profiles, with a guess where names of sources of the same columns differ beside a year.
+
+    That may be the name of a month that is not known here, or `H1`.
+    """
+    groups: dict[object, list[str]] = defaultdict(list)
+    keys = {profile.name: _beside_year(profile) for profile in profiles}
+    for name, key in keys.items():
+        groups[key].append(name)
+    for profile in profiles:
+        same = groups[keys[profile.name]]
+        if keys[profile.name] is None or len(same) == 1 or profile.name != same[0]:
+            yield profile
+            continue
+        assert isinstance(profile.origin, Layout)
+        guess = Guess(
+            f"dates in names of {', '.join(same[:3])}{', ...' * (len(same) > 3)}",
+            "the year",
+            ("months or other parts of it",),
+            f"{len(same)} sources with the same columns, whose names differ beside the year",
+            "write dates as 2024-05 or 2024Q2 in all names",
+        )
+        yield replace(profile, origin=replace(profile.origin, guess=guess))
+
+
+def _beside_year(profile: SourceProfile) -> object:
+    """Whatever sources have in common that may be parts of a year; None for other ones."""
+    layout = profile.origin
+    if not isinstance(layout, Layout) or not layout.is_dated or layout.unit is not Unit.YEAR:
+        return None
+    columns = tuple(column.name.casefold() for column in profile.columns)
+    kinds = tuple(piece.kind for piece in layout.pieces)
+    return layout.files[0].place.uri, layout.data_format, columns, kinds, layout.snapshots
 
 
 def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
@@ -172,7 +209,7 @@ def profiles_of(
             work = partial(_of_database, look.scratch, address, each, names)
             look.keep(f"{address.uri} {each.reference}", "a table", work)
     known = map(with_snapshot_column, _with_known_parents(look.profiles))
-    return tuple(known), tuple(look.left_out)
+    return tuple(with_guesses_of_years(tuple(known))), tuple(look.left_out)
 
 
 class _Look:

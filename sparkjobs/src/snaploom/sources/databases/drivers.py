@@ -167,11 +167,9 @@ class Database:
     port: int | None
     """Port where none is given; None for a database that is a file."""
     options: frozenset[str]
-    """Options that a source may give."""
     dialect: str
     """Its SQL dialect by its name in sqlglot: where texts end, the meaning of conditions."""
     fixed: Mapping[str, str] = field(default_factory=dict)
-    """Options that every connection has."""
     is_host_bracketed: bool = True
     """Whether an address of IPv6 stands in brackets."""
     database_option: str | None = None

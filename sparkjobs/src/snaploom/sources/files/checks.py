@@ -58,7 +58,8 @@ def type_mismatches(
     `own` has at least the declared columns; a column that files lack is no mismatch. The format is
     `parquet`, `orc` or `avro`.
     """
-    by_place = file_format.may_be_by_place and _is_by_place(own.names)
+    are_places = bool(own.names) and all(name.startswith(HIVE_PLACE) for name in own.names)
+    by_place = file_format.may_be_by_place and are_places
     stored = {fold_case(each.name): each for each in own.fields}
     for place, wanted in enumerate(declared.fields):
         found = stored.get(fold_case(wanted.name))
@@ -69,10 +70,6 @@ def type_mismatches(
         inner = _mismatches(found.dataType, wanted.dataType, file_format, wanted.name)
         for path, one, other in inner:
             yield TypeMismatch(place, path, one.simpleString(), other.simpleString())
-
-
-def _is_by_place(names: list[str]) -> bool:
-    return bool(names) and all(name.startswith(HIVE_PLACE) for name in names)
 
 
 def _mismatches(
@@ -146,12 +143,7 @@ class TypedFiles:
     def schema(
         self, file: ListedFile, columns: Collection[str] | None = None
     ) -> spark_types.StructType:
-        """The schema of a file, all of it or of some columns, whose case does not count.
-
-        Raises:
-            SourceNotReadable: it is not of its format.
-            SourceSchemaInvalid: Spark has no type for a column.
-        """
+        """The schema of a file, all of it or of some columns, whose case does not count."""
         wanted = None if columns is None else {name.lower() for name in columns}
         own = self._arrow(file)
         some = [one for one in own if wanted is None or one.name.lower() in wanted]
@@ -176,12 +168,7 @@ class TypedFiles:
     def rows(
         self, files: Sequence[ListedFile], schema: spark_types.StructType, file_column: str
     ) -> RowsOfFiles:
-        """The function that reads files in workers, with the columns of a schema.
-
-        Raises:
-            SourceNotReadable: a file is too large for a worker.
-            SourceSchemaInvalid: Arrow has no type for a column.
-        """
+        """The function that reads files in workers, with the columns of a schema."""
         for file in files:
             if file.length > LARGEST and not file.uri.startswith(_LOCAL):
                 raise self._not_readable(
@@ -249,12 +236,7 @@ class FileChecks:
     """URIs of files that need not be looked at again."""
 
     def check(self, files: Sequence[ListedFile]) -> None:
-        """Refuse files that Spark would read other than they are written.
-
-        Raises:
-            SourceSchemaInvalid: a declared type does not hold all values of a file's own.
-            SourceNotReadable: a file has records that Spark would read in part, or is broken.
-        """
+        """Refuse files that Spark would read other than they are written."""
         unknown = [file for file in files if file.uri not in self._passed]
         if not unknown:
             return
