@@ -4,6 +4,7 @@ import datetime as dt
 import sqlite3
 from contextlib import closing
 
+import duckdb
 import openpyxl
 import pytest
 
@@ -114,6 +115,15 @@ def test_what_is_no_such_file_is_left_out_with_the_reason(tmp_path, name, conten
         found(tmp_path)
     assert f"{name}: " in str(error.value.found)
     assert why in str(error.value.found)
+
+
+def test_a_table_of_duckdb_that_a_run_would_refuse_is_left_out(tmp_path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as opened:
+        opened.execute("CREATE TABLE odd AS SELECT 1 AS id, now() AS changed")
+        opened.execute("CREATE TABLE plain AS SELECT 1 AS id, uuid() AS code")
+    discovery = found(tmp_path)
+    assert [each.name for each in discovery.profiles] == ["plain"]
+    assert "as changed has" in left_out(discovery)["shop.duckdb odd"]
 
 
 def test_the_driver_of_sqlite_is_not_needed(tmp_path):

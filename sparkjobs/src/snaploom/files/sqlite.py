@@ -134,7 +134,7 @@ def _columns(opened: sqlite3.Connection, table: str) -> dict[str, str]:
 
 
 def _hint(declared: str) -> pa.DataType | None:
-    return next((kind for form, kind in _DECLARED if form.search(declared)), None)
+    return next((kind for word, kind in _DECLARED if word.search(declared)), None)
 
 
 def _all(opened: sqlite3.Connection, sql: str, *values: str) -> list[tuple[object, ...]]:

@@ -43,6 +43,10 @@ _TABLES = (
     "SELECT schema_name, table_name, column_count, estimated_size FROM duckdb_tables() "
     "WHERE NOT internal AND NOT temporary ORDER BY ALL"
 )
+_OF_ZONES = (
+    "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
+    "WHERE data_type LIKE '%WITH TIME ZONE' ORDER BY ALL"
+)
 _KEYS = (
     "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
     "referenced_column_names, constraint_name FROM duckdb_constraints() "
@@ -91,8 +95,20 @@ def _content(opened: duckdb.DuckDBPyConnection, address: DatabaseAddress) -> Dat
         else:
             other = reference_of(schema, parent)
             foreign[schema, table].append(DeclaredKey(name, tuple(columns), other, tuple(theirs)))
-    found = opened.execute(_TABLES).fetchall()
+    unknown = {
+        (schema, table): name for schema, table, name in opened.execute(_OF_ZONES).fetchall()
+    }
+    every = opened.execute(_TABLES).fetchall()
+    found = [each for each in every if each[:2] not in unknown]
     left_out = [
+        LeftOut(
+            f"{address.uri} {table}",
+            f"Spark does not know times with a time zone, as {name} has: write it as TIMESTAMP",
+        )
+        for (schema, table), name in unknown.items()
+        if (schema, table) in (each[:2] for each in every)
+    ]
+    left_out += [
         LeftOut(f"{address.uri} {table}", f"only {MOST_TABLES} tables are looked into")
         for _, table, *_ in found[MOST_TABLES:]
     ]

@@ -197,6 +197,9 @@ class Database:
     """Options that every connection to a file has."""
     is_code: bool = False
     """Whether its files can hold programs that are run when they are opened."""
+    read_as: Mapping[str, str] = field(default_factory=dict)
+    """Types, by the beginning of their names, that Spark does not know or takes for others, and the
+    types as which they are read; `[]` is that of lists."""
     why_not: str = ""
     """Reason why this version does not read it; empty if it does."""
 
@@ -372,6 +375,13 @@ DATABASES: Mapping[JdbcDriver, Database] = {
             "lock_configuration": "true",
         },
         database_form=_FILE,
+        read_as={
+            "UBIGINT": "DECIMAL(20, 0)",
+            **dict.fromkeys(_options("HUGEINT UHUGEINT"), "DECIMAL(38, 0)"),
+            **dict.fromkeys(
+                _options("UUID ENUM JSON BIT INTERVAL BIGNUM STRUCT MAP UNION []"), "VARCHAR"
+            ),
+        },
     ),
 }
 """Everything that this version knows about databases."""

@@ -261,7 +261,24 @@ class DatabaseTable:
         """Rows that meet a condition, in a partition for each predicate."""
         predicates = self.declared.table_predicates or (("",) if condition else ())
         both = [" AND ".join(f"({c})" for c in (p, condition) if c) for p in predicates]
-        return self._frame(self._table, both)
+        return self._frame(self._readable, both)
+
+    @cached_property
+    def _readable(self) -> str:
+        """The table, or a query with its columns as types that Spark knows."""
+        if not self.database.read_as:
+            return self._table
+        described = f"SELECT column_name, column_type FROM (DESCRIBE {self._table})"
+        casts = []
+        for name, kind in self._session.connection.run(described):
+            text, column = str(kind), self.database.quoted(str(name))
+            first = "[]" if text.endswith("]") else text.partition("(")[0]
+            if first in self.database.read_as:
+                casts.append(f"CAST({column} AS {self.database.read_as[first]}) AS {column}")
+        if not casts:
+            return self._table
+        replaced = f"SELECT * REPLACE ({', '.join(casts)}) FROM {self._table}"
+        return f"({replaced}) {self.database.quoted('snaploom_read')}"
 
     def _frame(self, table: str, predicates: list[str]) -> DataFrame:
         session = self._session
