@@ -16,7 +16,7 @@ DIMENSIONS = {
     "course": "crs", "customer_group": "cust_grp", "store_type": "store_type",
     "product_class": "prod_class", "payment_method": "pay_method", "sales_channel": "channel",
 }  # fmt: skip
-"""Names of tables with what people make of them in keys."""
+"""Names of tables with their abbreviations in keys."""
 FACTS = ("sales", "orders", "visits", "shipments", "readings", "claims", "inventory", "bookings")
 ROLES = ("bill", "ship", "home", "primary", "origin", "previous", "preferred")
 MEASURES = (

@@ -69,7 +69,7 @@ ROLES = frozenset({
     "refunded", "returned", "return", "alternate", "von", "nach", "ziel", "quelle", "haupt",
     "rechnungs", "liefer", "versand", "abhol", "alt", "neu",
 })  # fmt: skip
-"""Words beside the name of a table that say in which of several roles it is meant."""
+"""Words beside the name of a table that distinguish several roles of it."""
 COUNTERS = frozenset({"num", "number", "no", "nr", "nbr", "anzahl"})
 """Words that count what follows them, as in `number_of_stores`, and identify at the end."""
 ORDINALS = frozenset({

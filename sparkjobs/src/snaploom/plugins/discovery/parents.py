@@ -286,7 +286,7 @@ def _choice(
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
     least = LIKE_NAME if not best.is_by_chance else SAME_NAME if rest else LIKE_ENOUGH
-    if best.normalize or best.likeness < least:  # a person is told, however few others there are
+    if best.normalize or best.likeness < least:  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
     near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
