@@ -78,8 +78,7 @@ ORDINALS = frozenset({
 })  # fmt: skip
 """Words of whole numbers that may be a part of a key, beside a reference."""
 AGGREGATED = frozenset({
-    "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup", "by",
-    "per", "daily", "weekly", "monthly", "yearly", "hourly", "cube", "stats", "summe", "summen",
+    "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup",
 })  # fmt: skip
 """Words of tables that hold sums of another one."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
@@ -257,10 +256,20 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     """Return how well a key's words name a table; `billing_address` names addresses."""
     if not base or not table:
         return 0.0
-    core = tuple(word for word in base if word not in ROLES and word.isalpha() and len(word) > 1)
+    core = _core(base)
     if core and core != base and not set(table) & ROLES:
         return max(0.95 * table_likeness(core, table), _beside(base, table))
     return _beside(base, table)
+
+
+def names_more(base: tuple[str, ...], table: tuple[str, ...]) -> bool:
+    """Whether a table's name stands in front of another noun: a store type is no store."""
+    core = _core(base)
+    return len(core) > len(table) and not _covered(table, core[-len(table) :])
+
+
+def _core(base: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in base if word not in ROLES and word.isalpha() and len(word) > 1)
 
 
 def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
@@ -280,7 +289,7 @@ def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
         ends = _covered(base, table[-len(base) :])
         begins = _covered(base, table[: len(base)])
         return max(0.85 * ends, 0.6 * begins, 0.6 * joined, 0.75 * _initials(base, table))
-    return 0.0  # store_type is no store, and store_sales are none
+    return 0.6 * _covered(table, base[: len(table)])
 
 
 @lru_cache(maxsize=65536)

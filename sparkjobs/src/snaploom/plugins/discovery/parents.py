@@ -44,8 +44,8 @@ from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
-_NEAR = 0.5
-"""Difference below which nothing is chosen: 1.6 to 1."""
+_NEAR = 0.1
+"""Difference below which nothing is chosen: 1.1 to 1."""
 _UNREFERRED = 1.4
 """Cost of a source that nothing refers to: as if that were so for one in four."""
 _MOST_FORESTS = 20
@@ -286,7 +286,9 @@ def _choice(
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
     least = LIKE_NAME if not best.is_by_chance else SAME_NAME if rest else LIKE_ENOUGH
-    if best.normalize or best.likeness < least:  # stated, however few others there are
+    if (
+        best.normalize or best.likeness < least or (best.is_by_chance and not best.is_at_home)
+    ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
     near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)

@@ -29,6 +29,7 @@ from snaploom.plugins.discovery.names import (
     is_table_of_persons,
     key_likeness,
     names_a_person,
+    names_more,
     table_likeness,
     table_words,
 )
@@ -100,6 +101,8 @@ class Relationship:
     """Share that is included without them."""
     is_by_chance: bool = False
     """Whether values prove nothing, as those of any column would be included."""
+    is_at_home: bool = True
+    """Whether the columns that refer name the parent's table, whatever its key is called."""
     is_guess: bool = False
     """Whether it was chosen without certainty, and nobody confirmed it."""
 
@@ -215,6 +218,7 @@ def judge(
         normalize=steps,
         as_written=written.share,
         is_by_chance=is_sequence(target),
+        is_at_home=child is parent or _home(child, column, parent) >= LIKE_NAME,
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
     limit = (
@@ -348,15 +352,18 @@ def _odds(
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
     if likeness == LIKE_NAME:  # by a rule that has exceptions
         names -= 1
-    home = table_likeness(
-        column_words(column.name, child.prefix).base or table_words(child.name),
-        table_words(parent.name),
-    )
+    home = _home(child, column, parent)
     home = _HOME if home >= NAMED else home
     rows = (column.rows - column.nulls) * share
     expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
     fit = log(max(_LEAST_FIT, min(1.0, used / expected))) if expected > 0 and counts else 0.0
     return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + 0.8 * fit + evidence, 4)
+
+
+def _home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
+    """Likeness of what a column identifies to the name of a table."""
+    base = column_words(column.name, child.prefix).base or table_words(child.name)
+    return table_likeness(base, table_words(parent.name))
 
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
@@ -458,6 +465,11 @@ def _likeness(
     ):  # fmt: skip
         is_same = is_main and words.whole == column_words(target.name, parent.prefix).whole
         likeness = min(likeness, LIKE_NAME) if is_same else 0.4 * likeness  # a measure
+    if (
+        likeness < SAME_NAME and child is not parent and is_sequence(target)
+        and names_more(words.base, table_words(parent.name))
+    ):  # fmt: skip
+        likeness *= 0.4
     if is_number and words.base:
         # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
         measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
