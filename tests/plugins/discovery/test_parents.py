@@ -161,6 +161,17 @@ def test_several_columns_refer_in_several_roles(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("column", "is_joined"), [("channel", True), ("w", False)])
+def test_a_number_is_a_part_of_a_key_if_the_table_is_called_so(
+    tmp_path: Path, column: str, is_joined: bool
+) -> None:
+    result = found(
+        tmp_path,
+        channels=f"device_id%30,{column}%7,unit%2 210", readings=f"device_id%30,{column}%7,v%9 400",
+    )  # fmt: skip
+    assert bool(links(result)) is is_joined
+
+
 @pytest.mark.parametrize(
     ("table", "columns", "guess"),
     [

@@ -9,7 +9,7 @@ from itertools import islice, product
 
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
-from snaploom.plugins.discovery.keys import Key
+from snaploom.plugins.discovery.keys import Key, names_own_table
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
     GENERIC,
@@ -72,7 +72,11 @@ def _is_key(key: Key, profile: SourceProfile, refers: Collection[str]) -> bool:
     words = [column_words(column.name, profile.prefix) for column in columns]
     is_number = [column.type.family is Family.WHOLE for column in columns]
     return all(
-        not number or own.has_id or column.name in refers or not ORDINALS.isdisjoint(own.whole)
+        not number
+        or own.has_id
+        or column.name in refers
+        or not ORDINALS.isdisjoint(own.whole)
+        or names_own_table(column, profile, is_plain=True)
         for column, own, number in zip(columns, words, is_number, strict=True)
     )
 

@@ -50,12 +50,18 @@ def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
     return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
 
 
-def names_own_table(column: ColumnProfile, profile: SourceProfile) -> bool:
-    """Whether a column is called as the key of its own table: id, or customer_no of customers."""
+def names_own_table(
+    column: ColumnProfile, profile: SourceProfile, *, is_plain: bool = False
+) -> bool:
+    """Whether a column is called as the key of its own table: id, or customer_no of customers.
+
+    `is_plain` is whether no word for a key is needed: channel of channels.
+    """
     words = column_words(column.name, profile.prefix)
     if not words.base:
         return True
-    return words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5
+    likeness = table_likeness(words.base, table_words(profile.name))
+    return likeness >= 0.8 if is_plain else words.has_id and likeness >= 0.5
 
 
 def is_short(column: ColumnProfile) -> bool:
