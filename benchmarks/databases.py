@@ -1,4 +1,4 @@
-"""Tables of a database against plain Spark: `make bench-jdbc`.
+"""Tables of a database, and files of CSV, against plain Spark: `make bench-jdbc`.
 
 Ours and plain Spark read the same rows of a real PostgreSQL in turn, with the same predicates and
 the same fetch size, into nothing. Ours begins anew each time: it connects, looks at the table,
@@ -7,6 +7,9 @@ themselves, and so do remainders, numbers below zero excepted; for any other pre
 counts, which reads every row once more. Plain Spark does not check. What comes first costs
 some 30 ms whatever the table's size (0.72 s against 0.69 s for 1,000,000 rows), and two reads of
 the same differ by more: hence a table that is read in seconds, and many reads.
+
+The same rows as four files of CSV are read with columns by the names of their headers, by place
+(`enforceSchema`), and by plain Spark, which looks for no faults in their lines first.
 """
 
 import argparse
@@ -21,7 +24,7 @@ from typing import Any
 
 from figures import Figure, publish
 from pyspark.sql import DataFrame, SparkSession
-from support.declared.sources import INDEX, NOW, a_source, by_field
+from support.declared.sources import INDEX, NOW, a_source, by_field, files
 from support.servers.databases import driver_jars, in_postgres
 from support.servers.postgresserver import PASSWORD, USER, Postgres, running_postgres
 from support.weaving.sparksession import make_session
@@ -62,6 +65,9 @@ def main() -> None:
         rest = in_turn(arguments.repeat, *whole_table(spark, server, REMAINDERS))
         counted = in_turn(arguments.repeat, *whole_table(spark, server, COUNTED))
         one = in_turn(arguments.repeat, *one_day(spark, server))
+        by_name, by_place, by_spark = csv_reads(spark, Path(folder) / "csv", rows)
+        named = in_turn(arguments.repeat, by_name, by_place)
+        text_files = in_turn(arguments.repeat, by_name, by_spark)
         listing = statistics.median(timed(lister(spark, server)) for _ in range(3))
         spark.stop()
     text = f"{rows:,} rows in 4 ranges"
@@ -78,6 +84,10 @@ def main() -> None:
             Figure(f"one day of {DAYS}, seconds, plain Spark", round(one["plain"], 2)),
             Figure(f"one day of {DAYS}, ratio", round(one["ratio"], 3)),
             Figure(f"snapshots of {rows:,} rows listed, seconds", round(listing, 2)),
+            Figure.at_most("4 files of CSV, by names and by place, ratio", named["ratio"], 1.1),
+            Figure("4 files of CSV, seconds, Snaploom", round(text_files["ours"], 2)),
+            Figure("4 files of CSV, seconds, plain Spark", round(text_files["plain"], 2)),
+            Figure("4 files of CSV, ratio", round(text_files["ratio"], 3)),
         ],
     )
 
@@ -115,6 +125,35 @@ def one_day(spark: SparkSession, server: Postgres) -> tuple[Callable[[], None], 
         lambda: drain(reader.read(newest).frame),
         lambda: drain(plain(spark, server, [day])),
     )
+
+
+def csv_reads(
+    spark: SparkSession, folder: Path, rows: int
+) -> tuple[Callable[[], None], Callable[[], None], Callable[[], None]]:
+    """Four files, read with columns by their names, by place, and by plain Spark."""
+    frame = spark.range(rows).selectExpr(
+        "id", "date_add(date '2024-01-01', int(id % 10)) AS day", "int(id % 1000) AS customer",
+        "(id % 10007) / 100D AS price", "concat('a note about line ', id) AS note",
+    )  # fmt: skip
+    frame.repartition(4).write.option("header", "true").csv(str(folder))
+    types = ("long", "date", "integer", "double", "string")
+    fields = [
+        {"name": name, "dataType": {kind: {}}}
+        for name, kind in zip(frame.columns, types, strict=True)
+    ]
+
+    def ours(**options: str) -> None:
+        spec = files(
+            "csv", f"{folder}/*.csv", formatOptions={"header": "true", **options},
+            schemaFields=fields,
+        )  # fmt: skip
+        drain(opened(spark, spec).reader("orders").read(NOW).frame)
+
+    def plain() -> None:
+        reader = spark.read.schema(frame.schema).option("mode", "FAILFAST")
+        drain(reader.option("header", "true").csv(str(folder)))
+
+    return ours, lambda: ours(enforceSchema="true"), plain
 
 
 def lister(spark: SparkSession, server: Postgres) -> Callable[[], None]:

@@ -14,6 +14,7 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    column_term,
 )
 from snaploom.skipping.core.filetable import FileTable, Listing, match
 from snaploom.skipping.core.predicates import (
@@ -24,8 +25,7 @@ from snaploom.skipping.core.predicates import (
     Predicate,
     StartsWith,
 )
-from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import evaluate
 
 FILES = 1_000_000
 ROUNDS = 5

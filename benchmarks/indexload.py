@@ -17,10 +17,10 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    column_term,
 )
 from snaploom.skipping.core.predicates import And, Comparison, Operator
-from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import evaluate
 from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import StoredState
 

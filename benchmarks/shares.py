@@ -30,14 +30,15 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    arrow_type,
+    column_term,
 )
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Predicate
-from snaploom.skipping.core.terms import arrow_type, column_term
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import evaluate
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 
 Mask = npt.NDArray[np.bool_]
 

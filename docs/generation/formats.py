@@ -39,7 +39,7 @@ def _formats() -> Iterator[str]:
         yield f"## `{name}`\n"
         own = {option: holds for option, holds in options.items() if option not in OF_FILES}
         if each.reader:
-            yield "Read by PyArrow in Spark's workers, not by Spark itself.\n"
+            yield "Read by Snaploom in Spark's workers, not by Spark itself.\n"
         if own:
             yield _options(own)
         elif options:

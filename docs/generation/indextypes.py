@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from generation.markdown import table
 from generation.sourcetext import meaning
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type, column_term
 from snaploom.skipping.core.filetable import FileTable, field_column, values_column
 from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import (
@@ -24,8 +24,7 @@ from snaploom.skipping.core.predicates import (
     Operator,
     StartsWith,
 )
-from snaploom.skipping.core.terms import Term, arrow_type, column_term
-from snaploom.skipping.indexes import bloomfilter, prefix, tokens, valueset
+from snaploom.skipping.indexes import bloomfilter, valueset
 from snaploom.skipping.indexes.base import Feed, index_type, registered_types
 
 ORDER = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PARTITION", "PREFIX", "TOKENS", "GEO_BOX")
@@ -59,10 +58,10 @@ PARAMETERS = (
               "does (integers, string and binary only)."),
     Parameter("BLOOM_FILTER", "num_candidates", "", "any",
               "Flint's; accepted, and changes nothing, since filters fit their files anyway."),
-    Parameter("PREFIX", "length", f"{prefix.DEFAULT_LENGTH}", "1 to 256", "Bytes of a prefix."),
-    Parameter("PREFIX", "limit", f"{prefix.DEFAULT_LIMIT}", "1 to 100,000",
+    Parameter("PREFIX", "length", f"{valueset.DEFAULT_LENGTH}", "1 to 256", "Bytes of a prefix."),
+    Parameter("PREFIX", "limit", f"{valueset.MOST_PREFIXES}", "1 to 100,000",
               "Most distinct prefixes of a file."),
-    Parameter("TOKENS", "n", f"{tokens.DEFAULT_SIZE}", f"2 to {tokens.LARGEST_SIZE}",
+    Parameter("TOKENS", "n", f"{bloomfilter.DEFAULT_SIZE}", f"2 to {bloomfilter.LARGEST_SIZE}",
               "Bytes of an n-gram; shorter pieces of text prove nothing."),
     Parameter("TOKENS", "fpp", "0.01", "between 0 and 1, both excluded", "Share of wrong yeses."),
 )  # fmt: skip
@@ -157,7 +156,7 @@ def _one_file(definition: IndexDefinition, text: bytes = _TEXT) -> FileTable:
     kind = index_type(definition.type)
     builder = kind.builder(definition)
     if kind.feed(definition) is Feed.HASHES:
-        given = [pa.array([xxhash64(text, "string")], pa.int64())]
+        given = [pa.array(xxhash64([text], "string"))]
     else:
         given = [
             pa.array([text if each.data_type == "string" else 1.0], arrow_type(each.data_type))

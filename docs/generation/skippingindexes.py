@@ -20,10 +20,10 @@ from generation.sourcetext import (
 from snaploom import skipping
 from snaploom.plugins.flint import options
 from snaploom.plugins.flint.options import Auth, OpenSearchOptions
-from snaploom.skipping.core import filetable, terms
+from snaploom.skipping.core import definition, filetable
 from snaploom.skipping.formats import parquetfiles
 from snaploom.skipping.indexes.base import ENTRY_POINTS as TYPES_GROUP
-from snaploom.skipping.lifecycle.machine import USUAL
+from snaploom.skipping.lifecycle.operations import USUAL
 from snaploom.skipping.spark.optimizer import requests
 from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.statements import columns as parameters
@@ -97,7 +97,7 @@ def skipping_page() -> str:
 
 
 def _types() -> list[str]:
-    kept = inspect.getdoc(terms) or ""
+    kept = inspect.getdoc(definition) or ""
     rows = kept[kept.index("| Spark type") : kept.index("Everything else")].strip()
     formats = ", ".join(f"`{each}`" for each in fingerprint.FORMATS)
     return [

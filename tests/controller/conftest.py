@@ -4,6 +4,8 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
+from support.cluster.cluster import Cluster as RealCluster
+from support.cluster.sparkcrds import install_spark_crds
 from support.operator.clusters import an_object
 from support.operator.fakecluster import FakeCluster
 
@@ -35,3 +37,10 @@ async def own_namespace(cluster: Cluster) -> AsyncIterator[str]:
     created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, name))
     yield name
     await cluster.delete(NAMESPACES, "", name, uid=Metadata.of(created).uid)
+
+
+@pytest.fixture(scope="session")
+def spark_plane(control_plane: RealCluster) -> RealCluster:
+    """The cluster of all tests, with the kinds of Spark's operators."""
+    install_spark_crds(control_plane.kubectl)
+    return control_plane

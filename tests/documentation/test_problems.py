@@ -64,7 +64,7 @@ from snaploom.run.runevents import Interruption
 from snaploom.run.session.spark import build_session
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import index_type
-from snaploom.skipping.stores.states import parse_state
+from snaploom.skipping.stores.port import parse_state
 from snaploom.sources.databases.connection import login_of
 from snaploom.sources.port import not_listed
 from snaploom.sources.transformers import check_schema

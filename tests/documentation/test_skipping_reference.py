@@ -7,11 +7,10 @@ from generation.indextypes import ORDER, PARAMETERS, served_table
 from support.documentation.pages import DOCS
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import column_term
+from snaploom.skipping.core.definition import IndexDefinition, column_term
 from snaploom.skipping.indexes.base import index_type, registered_types
 from snaploom.skipping.statements.columns import PROPERTIES
-from snaploom.skipping.statements.parser import parse
+from snaploom.skipping.statements.syntax import parse
 
 PAGE = DOCS / "reference" / "skipping.md"
 SHAPES = ("=", "<>", "<", "IN", "NOT IN", "p%", "NOT p%", "%p", "%p%", "NULL")

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from support.documentation.examples import (
-    Example,
-    Shell,
-    commands_in,
-    copy_example,
-    published_files,
-)
+from support.documentation import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -64,15 +58,17 @@ REGISTERS = {JANUARY: "2013-01-31", "2013-02-28": "2013-02-28", "2013-03-31": "2
 
 
 @pytest.fixture(scope="module")
-def example(shared_shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Example:
-    copied = copy_example("flights", tmp_path_factory.mktemp("flights"), shared_shell)
+def example(
+    shared_shell: examples.Shell, tmp_path_factory: pytest.TempPathFactory
+) -> examples.Example:
+    copied = examples.copy_example("flights", tmp_path_factory.mktemp("flights"), shared_shell)
     copied.run_readme()
     return copied
 
 
 @pytest.fixture(scope="module")
-def published(example: Example) -> dict[str, list[str]]:
-    return published_files(example.folder / "wide")
+def published(example: examples.Example) -> dict[str, list[str]]:
+    return examples.published_files(example.folder / "wide")
 
 
 @pytest.fixture
@@ -88,7 +84,7 @@ def test_readme_publishes_every_month(published: dict[str, list[str]]) -> None:
 
 @pytest.mark.parametrize("day", REGISTERS)
 def test_published_rows_are_those_of_a_join_by_hand(
-    example: Example,
+    example: examples.Example,
     published: dict[str, list[str]],
     oracle: duckdb.DuckDBPyConnection,
     day: str,
@@ -115,13 +111,15 @@ def test_legs_are_in_the_order_of_departure(
     assert unordered == (0,)
 
 
-def test_second_demo_has_nothing_to_do(example: Example, published: dict[str, list[str]]) -> None:
+def test_second_demo_has_nothing_to_do(
+    example: examples.Example, published: dict[str, list[str]]
+) -> None:
     printed = example.run("python examples/flights/demo.py")
     assert "nothing to publish" in printed.lower()
-    assert published_files(example.folder / "wide") == published
+    assert examples.published_files(example.folder / "wide") == published
 
 
-def test_demo_runs_the_commands_of_the_readme(example: Example) -> None:
+def test_demo_runs_the_commands_of_the_readme(example: examples.Example) -> None:
     demo = (example.readme.parent / "demo.py").read_text("utf-8")
-    for command, _ in commands_in(example.readme):
+    for command, _ in examples.commands_in(example.readme):
         assert f'"{command}"' in demo

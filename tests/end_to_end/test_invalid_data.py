@@ -14,8 +14,8 @@ from support.declared.shop import (
     FIRST_DAY,
     ORDERS,
     SECOND_DAY,
-    CommandResult,
     Shop,
+    assert_one_error,
     snaploom,
     write_rows,
 )
@@ -23,17 +23,6 @@ from support.declared.shop import (
 from snaploom.engine import unmatched
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
-
-
-def assert_one_error(result: CommandResult, *texts: str, code: int = 1) -> None:
-    assert result.code == code, result.err
-    for text in ("found:", "expected:", "fix:"):
-        assert result.err.count(f"  {text}") == 1, result.err
-    for text in texts:
-        assert text in result.err
-    assert not [noise for noise in NOISE if noise in result.err + result.out], result.err
 
 
 def assert_nothing_published(shop: Shop) -> None:
@@ -104,10 +93,6 @@ def file_spoilt(source: str, spoil: Callable[[Path], None]) -> Callable[[Shop], 
 
 def no_bytes(path: Path) -> None:
     path.write_bytes(b"")
-
-
-def no_file(shop: Shop) -> None:
-    (shop.folder / "customers" / f"{FIRST_DAY}.parquet").unlink()
 
 
 CASES = [

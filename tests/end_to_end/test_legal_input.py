@@ -17,6 +17,7 @@ from support.declared.shop import (
     CommandResult,
     Shop,
     day_source,
+    done,
     same_key,
     snaploom,
     wide,
@@ -39,11 +40,6 @@ def rows(shop: Shop) -> list[dict[str, Any]]:
 def join_of(result: CommandResult) -> dict[str, Any]:
     (snapshot,) = result.document["snapshots"]
     return snapshot["joins"][0]
-
-
-def done(result: CommandResult) -> CommandResult:
-    assert result.code == 0, result.err
-    return result
 
 
 def test_a_duplicate_key_that_nothing_matches_is_no_fault(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import logistik, shop
 from support.discovery.messy import haendler
 from support.discovery.stars import write_tables
+from support.documentation.examples import Shell, published_files, run_command
 
 import snaploom as sl
 from snaploom.models.common import format_instant
@@ -111,7 +112,7 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
     "form",
     ["sales_%m-%d-%Y.csv", "%d.%m.%Y/sales.csv", "sales/day=%-m-%-d-%Y/a.csv",
      "%Y/%B/%-d/sales.csv", "%m/%d/%Y/sales.csv", "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv",
-     "{x}[y] z/sales_%y%m%d.csv"],
+     "{x}*[y]? {{z/sales_%y%m%d.csv"],
 )  # fmt: skip
 def test_days_of_other_orders_are_published_with_all_rows(
     tmp_path: Path, spark: SparkSession, form: str
@@ -128,6 +129,79 @@ def test_days_of_other_orders_are_published_with_all_rows(
     for day in days:
         rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
         assert {row[0] for row in rows.collect()} == {day.day * 10 + n for n in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (["x_2023Q4.csv", "x_2024Q1.csv"], ["2023-10-01", "2024-01-01"]),
+        (["2023/Q4/x.csv", "2024/Q2/x.csv"], ["2023-10-01", "2024-04-01"]),
+        (["2024/févr./x.csv", "2024/août/x.csv"], ["2024-02-01", "2024-08-01"]),
+        (["1. Ma\u0308rz 2024.csv", "2. Dez. 2024.csv"], ["2024-03-01", "2024-12-02"]),
+    ],
+)
+def test_quarters_and_months_with_names_are_published(
+    tmp_path: Path, spark: SparkSession, names: list[str], times: list[str]
+) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text(f"sale_id,shop\n{number},a\n{number + 9},b\n")
+    assert snaploom("init", tmp_path / "model", "--from", tmp_path / "data").code == 0
+    project = sl.load(tmp_path / "model")
+    (output,) = project.outputs
+    project.run(output, spark=spark, progress=False)
+    for number, day in enumerate(times):
+        rows = project.read(output, at=day, spark=spark).select("data.sale_id").collect()
+        assert {row[0] for row in rows} == {number, number + 9}
+
+
+def test_a_text_for_no_value_is_null_in_its_own_columns_only(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    (tmp_path / "data").mkdir()
+    countries = "code,people,a.b (%),since\nNA,3,1.5,1990-03-21\nDE,NA,\\N,NULL\nFR,68,NA,N/A\n"
+    countries += "IT,NA,2,NULL\nES,1,NA,N/A\nPT,NA,NA,N/A\n"
+    (tmp_path / "data" / "countries.csv").write_text(countries)
+    codes = ["NA", "DE", "FR", "IT", "ES", "PT"]
+    visits = "".join(f"{n},{codes[n % 6]},{n if n % 4 else 'NA'}\n" for n in range(40))
+    (tmp_path / "data" / "visits.csv").write_text("visit_id,code,rating\n" + visits)
+    project = started(tmp_path, spark, "visits-wide")
+    frame = project.read("visits-wide", spark=spark)
+    rows = frame.selectExpr("data.visit_id", "data.rating", "countries.data.*").collect()
+    people, areas = [3, None, 68, None, 1, None], [1.5, None, None, 2.0, None, None]
+    since = [date(1990, 3, 21), *[None] * 5]
+    known = list(zip(codes, people, areas, since, strict=True))
+    assert {row[0]: tuple(row[1:]) for row in rows} == {
+        n: (n if n % 4 else None, *known[n % 6]) for n in range(40)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("id,shop\n1,a,2\n2,b,3\n", 0),
+        ("id,shop,v,\n1,a,2\n2,b,3\n", 0),
+        ("Report\n\nid;shop;v\n1;a;2\n2;b;3\n", 0),
+        ("id;shop;v\n1;a;2\n2;b;3\nTotal;100;;\n", 0),
+        ("id;shop;v\n1;a;2\n2;b;3\nTotal;;5\n", 3),
+        ("id;shop;v;\n1;a;2;\n2;b;3;\n", 2),
+        (",shop,v\n0,a,2\n1,b,3\n", 2),
+        ("id,shop,v\n\n1,a,2\n\n2,b,NaN\n", 2),
+        ('\ufeffid,shop,shop\r\n1,a,2\r\n2,"b\nc",\r\n', 2),
+    ],
+)
+def test_what_is_declared_of_a_text_is_what_its_first_run_reads(
+    tmp_path: Path, spark: SparkSession, text: str, rows: int
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "sales.csv").write_text(text, newline="")
+    if rows:
+        project = started(tmp_path, spark, "sales-wide")
+        assert project.read("sales-wide", spark=spark).count() == rows
+    else:
+        result = snaploom("init", tmp_path / "model", "--from", tmp_path / "data")
+        assert result.code == 1
+        assert " values where other lines have 3: " in result.err.replace("1 value ", "1 values ")
 
 
 def test_days_of_a_column_in_another_order_are_published(
@@ -253,3 +327,18 @@ def published(
     assert any((folder / "model").rglob("*.parquet"))
     frame = project.read(output, at="2026-01-01", spark=spark)
     return sorted(tuple(row) for row in frame.selectExpr(*columns).collect())
+
+
+def test_starter_runs_as_its_comments_describe(shared_shell: Shell, tmp_path: Path) -> None:
+    name = "my first model"
+    run_command(f"snaploom init '{name}'", tmp_path, shared_shell)
+    for command in ("validate", "plan orders-wide -f", "run orders-wide -f"):
+        run_command(f"snaploom {command} '{name}'", tmp_path, shared_shell)
+    published = published_files(tmp_path / name / "wide")
+    assert list(published) == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
+    with duckdb.connect() as connection:
+        names = connection.execute(
+            "SELECT data.order_id, customer.data.name FROM read_parquet(?) ORDER BY 1",
+            [published["2024-05-02T00:00:00Z"]],
+        ).fetchall()
+    assert names == [(103, "Carl"), (104, "Blaise"), (105, None), (106, None)]

@@ -6,21 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
-from support.declared.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import (
+    ORDERS,
+    SECOND_DAY,
+    Shop,
+    assert_one_error,
+    snaploom,
+)
 from support.storage.disks import read_only, small_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
-
-
-def assert_one_error(result: CommandResult, *texts: str) -> None:
-    assert result.code == 1, result.err
-    for text in ("found:", "expected:", "fix:"):
-        assert result.err.count(f"  {text}") == 1, result.err
-    for text in texts:
-        assert text in result.err
-    assert not [noise for noise in NOISE if noise in result.err + result.out], result.err
 
 
 def noise_orders(shop: Shop, day: str, rows: int = 40_000) -> None:

@@ -151,7 +151,7 @@ def test_observations_that_saw_nothing_prove_nothing(
         "s": values(spark, "j", (5,), (6,)),
     }
     seen_nothing(monkeypatch, change, unseen)
-    woven = weave_into(tmp_path / "right", CHAIN.weave(frames), spark)
+    woven = weave_into(tmp_path / "{x}*[y]? {{z \\n", CHAIN.weave(frames), spark)
     assert counted(woven) == [(2, 2, 2, 0, 0), (2, 2, 2, 0, 0)]
     frames["s"] = values(spark, "j", (5,), (6,), (6,))
     with pytest.raises(RowsMultiplied):

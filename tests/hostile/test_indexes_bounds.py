@@ -36,8 +36,7 @@ from snaploom.plugins.xskipper.javastream import (
 )
 from snaploom.skipping.core.hashes import BloomColumn, BloomFilter, ItemHashes
 from snaploom.skipping.formats import parquetfiles
-from snaploom.skipping.formats.parquetfiles import BoundedParquet
-from snaploom.skipping.formats.sidecar import SidecarReader, write_sidecars
+from snaploom.skipping.formats.parquetfiles import BoundedParquet, SidecarReader, write_sidecars
 
 LIMIT = 8 << 20
 

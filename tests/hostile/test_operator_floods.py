@@ -12,7 +12,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.declared.declarations import Raw, files, model, output, spoilt
 from support.operator.fakecluster import FakeCluster
-from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
+from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready, started
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import now
@@ -65,9 +65,7 @@ def size(value: object) -> int:
 
 
 async def settled(*declarations: Raw) -> tuple[FakeHarness, int]:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*declarations)
+    harness = await started(*declarations)
     return harness, await harness.settle()
 
 
@@ -101,8 +99,7 @@ async def test_the_note_of_a_flood_fits_into_an_event() -> None:
 @pytest.mark.parametrize("key", ["snaploom.io/run", "snaploom.io/paused", "anything/else"])
 async def test_a_huge_annotation_is_copied_nowhere(key: str) -> None:
     huge = "x" * 250_000
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     changed = [*model()]
     changed[-1] = spoilt(changed[-1], "metadata.annotations", {key: huge})
     await harness.apply(*changed)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.declared.declarations import Raw, model
 from support.operator.faultycluster import Fault, FaultyCluster, Gate, nth
-from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
+from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready, started
 
 from snaploom_operator.cluster.port import (
     CONFIG_MAPS,
@@ -42,9 +42,7 @@ async def paused(verb: str, resource: ApiResource, number: int) -> PausedLeader:
     """A leader that stands still before a write, and by then knows of a model with an output."""
     gate = Gate()
     plan = nth(number, Fault(gate=gate), verb=verb, kind=resource.kind)
-    harness = FakeHarness(through=lambda inner: FaultyCluster(inner, plan))
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model(), through=lambda inner: FaultyCluster(inner, plan))
     working = asyncio.create_task(harness.settle())
     async with asyncio.timeout(DEADLINE):  # a leader that never writes it would never stand still
         await gate.reached.wait()
@@ -74,8 +72,7 @@ async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(
     verb: str, resource: ApiResource, number: int
 ) -> None:
     former = await paused(verb, resource, number)
-    leader = FakeHarness(cluster=former.harness.fake)
-    await leader.start()
+    leader = await started(cluster=former.harness.fake)
     ended = await leader.wait_for(WIDE, is_ready)
     applications = [each["metadata"]["uid"] for each in await leader.all(SPARK_APPLICATIONS)]
     await former.wake()
@@ -91,8 +88,7 @@ async def test_a_leader_that_wakes_in_the_middle_of_the_run_does_no_harm(
     verb: str, resource: ApiResource, number: int
 ) -> None:
     former = await paused(verb, resource, number)
-    leader = FakeHarness(cluster=former.harness.fake)
-    await leader.start()
+    leader = await started(cluster=former.harness.fake)
     await leader.settle()
     await former.wake()
     ended = await leader.wait_for(WIDE, is_ready)
@@ -103,8 +99,7 @@ async def test_a_leader_that_wakes_in_the_middle_of_the_run_does_no_harm(
 
 async def test_a_leader_that_wakes_does_not_bring_back_an_older_spec() -> None:
     former = await paused("patch", OUTPUTS, 2)
-    leader = FakeHarness(cluster=former.harness.fake)
-    await leader.start()
+    leader = await started(cluster=former.harness.fake)
     changed = [*model()]
     changed[-1]["spec"]["run"] = {"suspend": True}
     await leader.apply(changed[-1])
@@ -118,8 +113,7 @@ async def test_a_leader_that_wakes_does_not_bring_back_an_older_spec() -> None:
 
 async def test_an_application_that_comes_after_its_run_was_deleted_is_deleted_again() -> None:
     former = await paused("create", SPARK_APPLICATIONS, 1)
-    leader = FakeHarness(cluster=former.harness.fake)
-    await leader.start()
+    leader = await started(cluster=former.harness.fake)
     ended = await leader.wait_for(WIDE, is_ready)
     (application,) = await leader.all(SPARK_APPLICATIONS)
     gone = application["metadata"]

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from support.declared.declarations import document, files, model
 from support.operator.clusters import an_object
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
-from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready
+from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready, started
 from support.operator.reviews import driver_pod, report
 
 from snaploom.models.common import now
@@ -132,9 +132,7 @@ def put_at(raw: Any, path: Path, value: Any) -> Any:
 
 async def sound() -> dict[ApiResource, list[Raw]]:
     """Objects of every kind that is read, as they are after a run."""
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model(), *OTHERS)
+    harness = await started(*model(), *OTHERS)
     owner = await harness.wait_for(WIDE, is_ready)
     found = {kind: harness.fake.all(kind) for kind in READ}
     (run, *_) = found[SPARK_APPLICATIONS]
@@ -295,9 +293,7 @@ def unreadable(store: Store) -> dict[str, int]:
 async def test_an_unreadable_report_is_counted_logged_once_and_shown_at_its_run(
     text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.settle()
     owner = await harness.get(WIDE)
     run = owner["status"]["currentRun"]["name"]
@@ -318,8 +314,7 @@ async def test_an_unreadable_report_is_counted_logged_once_and_shown_at_its_run(
 
 
 async def test_a_declaration_that_no_model_reads_has_it_in_its_condition() -> None:
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     deep = files("deep")
     deep["spec"]["hdfsLike"]["schemaFields"] = [{"name": "c", "dataType": nested(300)}]
     await harness.apply(deep)
@@ -348,9 +343,7 @@ def test_what_is_no_json_stays_none() -> None:
 
 
 async def test_forged_reports_about_sources_that_nobody_declared_are_not_remembered() -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     owner, store = await harness.get(WIDE), harness.operator.store
     for number in range(20):
         seen = [{"source": f"forged-{number}-{each}"} for each in range(50)]
@@ -360,9 +353,7 @@ async def test_forged_reports_about_sources_that_nobody_declared_are_not_remembe
 
 
 async def test_outputs_that_come_and_go_leave_no_series_of_metrics() -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
 
     def published() -> set[str]:

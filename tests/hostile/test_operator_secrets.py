@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from support.declared.declarations import Raw, document, model, spoilt
 from support.operator.fakecluster import FakeCluster
 from support.operator.jobdouble import JobDouble, fails
-from support.operator.operatorharness import FakeHarness, condition
+from support.operator.operatorharness import FakeHarness, condition, started
 from support.operator.webhooks import a_webhook
 from support.servers.certificates import Authority
 
@@ -83,10 +83,8 @@ async def test_no_field_with_a_secret_is_repeated(
     caplog.set_level(logging.DEBUG)
     hostile = FIELDS[field]
     name = hostile["metadata"]["name"], hostile["kind"]
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*(raw for raw in model() if (raw["metadata"]["name"], raw["kind"]) != name))
-    await harness.apply(hostile)
+    others = (raw for raw in model() if (raw["metadata"]["name"], raw["kind"]) != name)
+    harness = await started(*others, hostile)
     await harness.settle()
     children = [*await harness.all(SPARK_APPLICATIONS), *await harness.all(CONFIG_MAPS)]
     statuses = [
@@ -111,8 +109,7 @@ async def test_the_webhook_refuses_without_repeating_it(
 
 
 async def test_a_failing_run_of_a_database_has_references_to_secrets_only() -> None:
-    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, lambda _: fails()))
-    await harness.start()
+    harness = await started(double=lambda cluster: JobDouble(cluster, lambda _: fails()))
     secret: Raw = {"name": "shop-db", "userKey": "user", "passwordKey": "password"}
     source = database(credentials={"fromSecret": secret})
     *_, wide = model()

@@ -6,7 +6,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from support.declared.declarations import document
+from support.declared.declarations import document, relationship, simple
+from support.declared.declarations import key as text_key
 from support.declared.sources import by_field
 from support.documentation.commands import end, snaploom_command
 from support.servers.databases import driver_jars, in_postgres
@@ -82,6 +83,30 @@ def test_rows_of_the_table_are_woven_by_a_job_that_has_secrets(
         assert time.monotonic() < deadline
     files = (path for path in tmp_path.rglob("*") if path.is_file())
     assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("steps", [[], ["TRIM", "UPPER", "REMOVE_DASHES"]])
+def test_keys_of_a_table_and_of_a_query_match_once_they_are_normalised(
+    spark, postgres, loom, monkeypatch, steps
+):
+    postgres.run(
+        "ALTER TABLE shop_order ADD code char(9); UPDATE shop_order SET code = 'ab-' || id"
+    )
+    for day in (1, 2):
+        loom.write("person", day, [{"id": n, "code": f"Ab{n}\u00a0"} for n in range(3)])
+    loom.more.append(simple("customer", "SELECT id, code FROM c", "person"))
+    sources = ["order", "customer"]
+    one = text_key("code") | ({"normalize": steps} if steps else {})
+    joined = relationship("id", (sources, [one]))
+    raws = [raw for raw in loom.documents() if raw["kind"] != "DataRelationship"]
+    monkeypatch.setattr(loom, "documents", lambda: [*raws, joined])
+    give_secrets(loom, monkeypatch)
+    report = loom.weave(spark).report
+    assert report.phase is RunPhase.SUCCEEDED
+    matches = [snapshot.joins[0].matched for snapshot in report.snapshots]
+    assert matches == ([2, 1] if steps else [0, 0])
+    newest = report.snapshots[-1].unmatched[0]
+    assert [near.rows for near in newest.near_misses] == ([] if steps else [1])
 
 
 def test_password_that_is_refused_ends_the_run_with_a_reason(

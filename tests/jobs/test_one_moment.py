@@ -20,8 +20,8 @@ from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.common import parse_instant
 from snaploom.models.report import RunPhase
 from snaploom.plan.times import Selection
+from snaploom.run.published.rowdiff import dry_woven
 from snaploom.run.runevents import SnapshotPublished
-from snaploom.run.weaving.dryrun import dry_woven
 from snaploom.run.weaving.requests import RunOptions
 from snaploom.run.weaving.snapshot import MOST_WEAVINGS
 from snaploom.sources.readers import Sources

@@ -12,13 +12,7 @@ from support.weaving.loom import Loom, Woven, ids
 import snaploom
 from snaploom.models.common import format_instant
 from snaploom.models.report import RunPhase, SnapshotReason
-from snaploom.run.runevents import (
-    ManifestRead,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    Warned,
-)
+from snaploom.run import runevents
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +27,7 @@ def loom(tmp_path: Path) -> Loom:
 
 
 def published_days(woven: Woven) -> list[str]:
-    return [event.report.time[:10] for event in woven.events_of(SnapshotPublished)]
+    return [event.report.time[:10] for event in woven.events_of(runevents.SnapshotPublished)]
 
 
 def everything(folder: Path) -> dict[str, int]:
@@ -48,14 +42,14 @@ def test_backlog_is_processed_in_the_order_asked_for(spark, loom, mode, order) -
     loom.folder["snapshotCatchupMode"] = mode
     woven = loom.weave(spark)
     assert published_days(woven) == [f"2024-01-{day:02d}" for day in order]
-    assert [event.number for event in woven.events_of(SnapshotStarted)] == [1, 2, 3]
+    assert [event.number for event in woven.events_of(runevents.SnapshotStarted)] == [1, 2, 3]
     assert woven.report.phase is RunPhase.SUCCEEDED
     assert woven.report.manifest.sequence == loom.state().changed_at
 
 
 def test_each_snapshot_is_reported_as_it_is_published(spark, loom) -> None:
     woven = loom.weave(spark)
-    read = woven.events_of(ManifestRead)
+    read = woven.events_of(runevents.ManifestRead)
     assert [each.count for each in read] == [1, 2, 3]
     assert [each.newest.time[:10] for each in read] == published_days(woven)
     assert read[-1].manifest.sequence == woven.report.manifest.sequence
@@ -84,7 +78,7 @@ def test_null_keys_beyond_the_ratio_are_reported_and_counted(spark, loom) -> Non
     woven = loom.weave(spark)
     warning = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
     assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(warning,), (), ()]
-    assert [event.message for event in woven.events_of(Warned)] == [
+    assert [event.message for event in woven.events_of(runevents.Warned)] == [
         f"2024-01-01T00:00:00Z: {warning}"
     ]
     assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
@@ -226,7 +220,7 @@ def test_mode_error_publishes_nothing_for_the_snapshot(spark, loom, family) -> N
     assert woven.report.phase is RunPhase.FAILED
     assert woven.outcomes[2] == family.lower()
     assert 2 not in (loom.live_days() if loom.out.exists() else [])
-    failures = [e for e in woven.events_of(SnapshotLeftOut) if e.is_failure]
+    failures = [e for e in woven.events_of(runevents.SnapshotLeftOut) if e.is_failure]
     assert [e.outcome.reason.value for e in failures] == [family]
 
 
@@ -244,7 +238,7 @@ def test_mode_continue_leaves_the_source_out(spark, loom, family, mode) -> None:
     assert [r.excluded for r in loom.state().snapshots] == [
         s.excluded for s in woven.report.snapshots
     ]
-    warnings = [event.message for event in woven.events_of(Warned)]
+    warnings = [event.message for event in woven.events_of(runevents.Warned)]
     assert bool(warnings) == (mode == "CONTINUE_WARN")
     assert all("customer" in warning for warning in warnings)
     frame = snaploom.read(spark, loom.uri, at="2024-01-02T00:00:00Z")
@@ -260,6 +254,8 @@ def test_mode_skip_leaves_the_snapshot_out(spark, loom, family, mode) -> None:
     assert woven.report.phase is RunPhase.SUCCEEDED
     assert woven.outcomes == {1: "PUBLISHED", 2: family}
     assert loom.live_days() == [1]
-    assert [e.outcome.reason for e in woven.events_of(SnapshotLeftOut)] == [SnapshotReason(family)]
-    assert bool(woven.events_of(Warned)) == (mode == "SKIP_WARN")
+    assert [e.outcome.reason for e in woven.events_of(runevents.SnapshotLeftOut)] == [
+        SnapshotReason(family)
+    ]
+    assert bool(woven.events_of(runevents.Warned)) == (mode == "SKIP_WARN")
     assert loom.is_clean()

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
-import support
+from pyspark.sql.functions import udf
+from pyspark.sql.types import LongType
 from support.declared.declarations import simple
 from support.documentation.commands import end, snaploom_command, start, wait_until
 from support.runner.proofscope import sampled
 from support.weaving.loom import OUTPUT, Loom, ids
+from support.weaving.sparksession import make_session
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.report import RunPhase
+from snaploom.models.run import RunSettings
 from snaploom.output.folder import CrashPoint
 from snaploom.output.leaseholder import SCOPE
 from snaploom.reader import read
+from snaploom.run.session.spark import build_session
+from snaploom.sources.files.reader import PathReader
+from snaploom.sources.port import SourceFrame
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SUPPORT = Path(support.__path__[0]) / "weaving"
 PUBLISHING = [
     CrashPoint.AFTER_MARKER,
     CrashPoint.BEFORE_STAGING,
@@ -33,6 +42,10 @@ PUBLISHING = [
     CrashPoint.AFTER_PROMOTION,
     CrashPoint.AFTER_COMMIT,
 ]
+PROGRAM = (sys.executable, __file__)
+"""Runs `main` of this file: a killed Python takes its Spark along, and tasks are tried again only
+under a master of their own."""
+FINDING_SUPPORT = {"PYTHONPATH": str(Path(__file__).parents[1])}
 AT = "2024-01-20T00:00:00Z"
 AT_ONCE = ("--grace", "0s", "--below-reader-grace")
 
@@ -65,10 +78,51 @@ def staged(loom: Loom) -> list[Path]:
     return [path for path in loom.out.glob("data/.staging/**/*.parquet") if path.is_file()]
 
 
+def run_until(place: Path, point: CrashPoint) -> None:
+    """A run that is killed at a point."""
+
+    def die(here: CrashPoint) -> None:
+        if here is point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Loom(place).weave(build_session("killed", RunSettings()), reached=die)
+
+
+def run_with_a_task_that_fails(place: Path) -> None:
+    """A run in which one task fails once and is tried again (rule W25); prints its Report."""
+    spark = make_session(place / "spark", {"spark.master": "local[2, 3]"})
+    marker = place / "failed"
+
+    @udf(LongType())
+    def fail_once(number: int) -> int:
+        if number == 3 and not marker.exists():
+            marker.touch()
+            raise RuntimeError("first attempt")
+        return number
+
+    original = PathReader.read
+
+    def read_by_a_task_that_fails(reader: PathReader, snapshot: EpochNanos) -> SourceFrame:
+        found = original(reader, snapshot)
+        return replace(found, frame=found.frame.withColumn("id", fail_once("id")))
+
+    PathReader.read = read_by_a_task_that_fails
+    loom = Loom(place)
+    loom.join("customer")
+    print(loom.weave(spark).report.dump_json())
+    spark.stop()
+
+
+def main(place: str, point: Sequence[str]) -> None:
+    if point:
+        run_until(Path(place), CrashPoint(point[0]))
+    else:
+        run_with_a_task_that_fails(Path(place))
+
+
 @pytest.mark.parametrize("point", sampled(PUBLISHING, 3))
 def test_run_after_a_killed_one_publishes_exactly_once(spark, loom, tmp_path, point) -> None:
-    script = [sys.executable, str(SUPPORT / "weavingprocess.py"), str(tmp_path), point.value]
-    process = start(script, tmp_path / "killed")
+    process = start([*PROGRAM, str(tmp_path), point.value], tmp_path / "killed", FINDING_SUPPORT)
     assert end(process, tmp_path / "killed")[0] == -signal.SIGKILL
     report = loom.weave(spark).report
     assert report.phase is RunPhase.SUCCEEDED
@@ -143,8 +197,10 @@ def test_task_that_is_tried_again_leaves_counts_right(spark, loom, tmp_path) -> 
     loom.write("order", 2, ids(*range(8)))
     loom.write("customer", 1, ids(0, 1))
     loom.write("customer", 2, ids(0, 1))
-    script = [sys.executable, str(SUPPORT / "retriedrun.py"), str(tmp_path)]
-    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    environment = {**os.environ, **FINDING_SUPPORT}
+    done = subprocess.run(
+        [*PROGRAM, str(tmp_path)], capture_output=True, text=True, check=True, env=environment
+    )
     report = json.loads(done.stdout)
     assert (tmp_path / "failed").exists()
     assert report["phase"] == "SUCCEEDED", report
@@ -153,3 +209,7 @@ def test_task_that_is_tried_again_leaves_counts_right(spark, loom, tmp_path) -> 
         join = snapshot["joins"][0]
         assert (join["in"], join["out"], join["matched"]) == (8, 8, 2)
     assert read(spark, loom.uri).count() == 16
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,7 +1,8 @@
-"""Snapshots that one job weaves (`run.snapshotsPerJob`) are what they are one by one."""
+"""Snapshots woven by one job (`run.snapshotsPerJob`), or beside each other, are as one by one."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import SourceNotReadable
 from snaploom.models.common import now
 from snaploom.models.report import Report, RunPhase
+from snaploom.output.folder import CrashPoint
 from snaploom.output.gc import find_garbage
 from snaploom.run.runevents import Interruption, JoinPlanned, SnapshotPublished
 from snaploom.run.weaving import ahead
@@ -24,6 +26,9 @@ from snaploom.run.weaving.requests import RunOptions
 pytestmark = pytest.mark.spark
 DAYS = range(1, 6)
 PER_JOB = "run.snapshotsPerJob"
+TOGETHER = RunOptions(parallel_snapshots=3)
+PATIENCE = 120
+"""Seconds after which two snapshots that do not meet are a failure."""
 FORMATS = [
     {"dataFormat": "PARQUET", "dataCompression": "SNAPPY"},
     {"dataFormat": "AVRO"},
@@ -229,3 +234,69 @@ def test_root_of_unknown_size_is_woven_one_by_one(spark, tmp_path, monkeypatch) 
     woven = loom.weave(spark)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert len(woven.events_of(JoinPlanned)) == 2 * len(DAYS)
+
+
+@pytest.mark.parametrize("most", [2, 5])
+def test_rows_counts_and_order_are_those_of_one_after_the_other(spark, tmp_path, most) -> None:
+    single, beside = shop(tmp_path / "single", 1), shop(tmp_path / "beside", 1)
+    expected = single.weave(spark).report
+    report = beside.weave(spark, options=RunOptions(parallel_snapshots=most)).report
+    assert report.phase is RunPhase.SUCCEEDED, report.message
+    assert facts(report) == facts(expected)
+    assert rows(beside, spark) == rows(single, spark)
+    records = beside.state().snapshots
+    assert [record.seq for record in records] == sorted(record.seq for record in records)
+    assert beside.is_clean()
+    assert kept_rows(spark) == 0
+
+
+def test_snapshots_are_under_way_at_the_same_time(spark, tmp_path) -> None:
+    loom = Loom(tmp_path)
+    for day in (1, 2):
+        loom.write("order", day, ids(day))
+    meeting = threading.Barrier(2, timeout=PATIENCE)
+
+    def reached(point: CrashPoint) -> None:
+        if point is CrashPoint.BEFORE_STAGING:
+            meeting.wait()
+
+    woven = loom.weave(spark, reached=reached, options=TOGETHER)
+    assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_failure_in_the_middle_has_the_outcomes_of_one_after_the_other(
+    spark, tmp_path, keep_going
+) -> None:
+    outcomes = []
+    for most in (1, 3):
+        loom = Loom(tmp_path / str(most))
+        for day in DAYS:
+            loom.write("order", day, [{"id": 1, "price": "one" if day == 2 else 1}])
+        options = RunOptions(parallel_snapshots=most, keep_going=keep_going)
+        outcomes.append(loom.weave(spark, options=options).outcomes)
+        assert loom.is_clean()
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][2] == "history_incompatible"
+    assert outcomes[0][3] == ("PUBLISHED" if keep_going else "EARLIER_FAILURE")
+
+
+def test_interruption_leaves_what_is_published_and_nothing_else(spark, tmp_path) -> None:
+    loom, interruption = shop(tmp_path, 1), Interruption()
+
+    def emit(event: object) -> None:
+        if isinstance(event, SnapshotPublished):
+            interruption.request()
+
+    woven = loom.weave(spark, emit=emit, interruption=interruption, options=TOGETHER)
+    assert woven.report.phase is RunPhase.INTERRUPTED
+    assert loom.live_days() == [1]
+    assert loom.is_clean()
+
+
+def test_retention_deletes_what_it_would_one_after_the_other(spark, tmp_path) -> None:
+    loom = shop(tmp_path, 1)
+    loom.folder["snapshotAutoDelete"] = {"maxOldSnapshots": 1}
+    report = loom.weave(spark, options=TOGETHER).report
+    assert report.phase is RunPhase.SUCCEEDED, report.message
+    assert loom.live_days() == [4, 5]

@@ -9,14 +9,7 @@ import pytest
 from support.storage.faultystore import Fault, FaultyStore, Killed
 from support.storage.folders import IDENTITY, SETTINGS, a_folder, a_run, keys, published
 
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderNotWritable,
-    FormatTooNew,
-    ImmutableSettingChanged,
-    ManifestCorrupt,
-    SnaploomError,
-)
+from snaploom import errors
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.output import layout
@@ -58,7 +51,7 @@ def test_leftover_of_a_process_killed_while_beginning_counts_as_empty(store: Obj
 def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) -> None:
     for number in range(9):
         store.put(f"holiday/{number}.jpg", b"")
-    with pytest.raises(FolderNotOurs) as caught:
+    with pytest.raises(errors.FolderNotOurs) as caught:
         a_folder(store)
     assert "holiday/" in str(caught.value.found)
     assert str(caught.value.found).endswith("…")
@@ -67,10 +60,13 @@ def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) ->
 
 @pytest.mark.parametrize(
     ("lost", "error"),
-    [(("metadata/",), ManifestCorrupt), (("metadata/", layout.MARKER), FolderNotOurs)],
+    [
+        (("metadata/",), errors.ManifestCorrupt),
+        (("metadata/", layout.MARKER), errors.FolderNotOurs),
+    ],
 )
 def test_data_without_a_manifest_are_refused_and_unchanged(
-    store: ObjectStore, lost: tuple[str, ...], error: type[SnaploomError]
+    store: ObjectStore, lost: tuple[str, ...], error: type[errors.SnaploomError]
 ) -> None:
     published(a_folder(store))
     store.delete([key for key in keys(store, "") if key.startswith(lost)])
@@ -97,22 +93,22 @@ def test_folder_that_was_marked_and_no_more_is_begun(store: ObjectStore) -> None
 @pytest.mark.parametrize("content", [b"{}", b"not json", b"[]"])
 def test_marker_that_is_not_ours_is_damage(store: ObjectStore, content: bytes) -> None:
     store.put(layout.MARKER, content)
-    with pytest.raises(ManifestCorrupt, match=r"snaploom\.json"):
+    with pytest.raises(errors.ManifestCorrupt, match=r"snaploom\.json"):
         a_folder(store)
 
 
 def test_folder_of_a_newer_snaploom_asks_for_an_upgrade(store: ObjectStore) -> None:
     store.put(layout.MARKER, b'{"format": 2, "more": true}')
     for action in (lambda: a_folder(store), lambda: open_folder(store)):
-        with pytest.raises(FormatTooNew, match="Upgrade Snaploom"):
+        with pytest.raises(errors.FormatTooNew, match="Upgrade Snaploom"):
             action()
 
 
 def test_only_a_marked_folder_opens(store: ObjectStore) -> None:
-    with pytest.raises(FolderNotOurs, match="empty or absent"):
+    with pytest.raises(errors.FolderNotOurs, match="empty or absent"):
         open_folder(store)
     store.put("a", b"")
-    with pytest.raises(FolderNotOurs) as caught:
+    with pytest.raises(errors.FolderNotOurs) as caught:
         open_folder(store)
     assert caught.value.found == "a"
 
@@ -120,7 +116,7 @@ def test_only_a_marked_folder_opens(store: ObjectStore) -> None:
 def test_every_changed_setting_is_listed_with_both_values(store: ObjectStore) -> None:
     a_folder(store)
     changed = SETTINGS.model_copy(update={"data_format": "AVRO", "partition_field_name": "time"})
-    with pytest.raises(ImmutableSettingChanged) as caught:
+    with pytest.raises(errors.ImmutableSettingChanged) as caught:
         prepare_folder(store, changed, IDENTITY, a_run())
     assert caught.value.found == "dataFormat: AVRO, partitionFieldName: time"
     assert caught.value.expected == "dataFormat: PARQUET, partitionFieldName: day"
@@ -129,7 +125,7 @@ def test_every_changed_setting_is_listed_with_both_values(store: ObjectStore) ->
 def test_compression_left_open_is_as_the_folder_was_begun(store: ObjectStore) -> None:
     a_folder(store)
     other = SETTINGS.model_copy(update={"data_compression": "ZSTD"})
-    with pytest.raises(ImmutableSettingChanged, match="ZSTD"):
+    with pytest.raises(errors.ImmutableSettingChanged, match="ZSTD"):
         prepare_folder(store, other, IDENTITY, a_run())
     folder = prepare_folder(store, other, IDENTITY, a_run(), open_names={"dataCompression"})
     assert folder.log.read().settings == SETTINGS
@@ -138,14 +134,14 @@ def test_compression_left_open_is_as_the_folder_was_begun(store: ObjectStore) ->
 def test_folder_of_another_output_is_refused(store: ObjectStore) -> None:
     a_folder(store)
     other = IDENTITY.model_copy(update={"output": "orders"})
-    with pytest.raises(ImmutableSettingChanged, match="output: orders"):
+    with pytest.raises(errors.ImmutableSettingChanged, match="output: orders"):
         prepare_folder(store, SETTINGS, other, a_run(), accept_root_change=True)
 
 
 def test_another_root_needs_an_explicit_yes(store: ObjectStore) -> None:
     a_folder(store)
     other = IDENTITY.model_copy(update={"root": "person"})
-    with pytest.raises(ImmutableSettingChanged, match="acceptRootChange"):
+    with pytest.raises(errors.ImmutableSettingChanged, match="acceptRootChange"):
         prepare_folder(store, SETTINGS, other, a_run())
     folder = prepare_folder(store, SETTINGS, other, a_run(), accept_root_change=True)
     assert folder.log.read().identity == other
@@ -164,7 +160,7 @@ def test_of_two_that_begin_with_other_settings_one_gets_an_error(store: ObjectSt
     def begin(number: int) -> str:
         try:
             prepare_folder(store, settings[number % 2], IDENTITY, a_run())
-        except ImmutableSettingChanged:
+        except errors.ImmutableSettingChanged:
             return "refused"
         return settings[number % 2].data_format
 
@@ -189,5 +185,5 @@ def test_folder_whose_beginner_died_after_the_marker_is_finished_by_the_next(
 def test_folder_that_refuses_writes_is_an_error_before_any_work(store: ObjectStore) -> None:
     faulty = FaultyStore(store)
     faulty.faults = lambda operation, key: Fault.REFUSED if operation == "put_if_absent" else None
-    with pytest.raises(FolderNotWritable):
+    with pytest.raises(errors.FolderNotWritable):
         a_folder(faulty)

@@ -11,15 +11,17 @@ from support.storage.faultystore import FaultyStore, Killed
 from support.storage.folders import (
     a_folder,
     a_run,
+    at,
     bury,
     files_on_disk,
     ignore,
     keys,
     now,
     published,
+    raising,
 )
 
-from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.files.objectstore import TEMPORARY_PREFIX
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.output import layout
@@ -30,21 +32,10 @@ from snaploom.output.publication import Published
 HOUR = 3600 * 1_000_000_000
 
 
-@pytest.fixture
-def folder(store: ObjectStore) -> Folder:
-    return a_folder(store)
-
-
 def killed_at(folder: Folder, point: CrashPoint, number: int = 0) -> Run:
     """A run that dies at a point; nothing it would clean up is cleaned up."""
     dying = FaultyStore(folder.store)
-
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            dying.is_dead = True
-            raise Killed
-
-    run = a_run(die)
+    run = a_run(at(point, dying.die))
     with pytest.raises(Killed):
         published(open_folder(dying), number, run=run)
     return run
@@ -238,12 +229,8 @@ def test_collection_that_dies_is_finished_by_the_next(folder: Folder, point: Cra
     published(folder, 1)
     killed_at(folder, CrashPoint.AFTER_PROMOTION)
 
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise Killed
-
     with pytest.raises(Killed):
-        collect_garbage(folder, found(folder), a_run(die))
+        collect_garbage(folder, found(folder), a_run(at(point, raising(Killed()))))
     # A revoked run's files need no grace.
     collect_garbage(folder, found(folder, after=0), a_run())
     assert keys(folder.store) == folder.log.read().live_files

@@ -14,32 +14,7 @@ from pathlib import Path
 import pytest
 from support.runner.proofscope import IS_WHOLE
 from support.servers.s3servers import BUCKET, S3Server, environment_of
-from support.storage.folders import (
-    DAY,
-    a_folder,
-    a_run,
-    day,
-    files_on_disk,
-    keys,
-    now,
-    published,
-    replaced,
-)
-from support.storage.processes import (
-    DEADLINE,
-    SPAWN,
-    answers_of_racing,
-    collect_once,
-    exit_code,
-    publish_in_a_table_once,
-    publish_many,
-    publish_once,
-    remove_once,
-    replace_many,
-    replace_once,
-    work_a_day,
-    work_and_be_killed,
-)
+from support.storage import folders, processes
 from support.storage.tablefolders import is_whole, published_in_table, table_folder
 
 from snaploom.files.objectstore import TEMPORARY_PREFIX
@@ -96,19 +71,21 @@ def on_each(disk: Sequence[object], in_a_bucket: Sequence[object]) -> pytest.Mar
 
 
 def open_again(place: str | Path) -> Folder:
-    return a_folder(open_store(str(place), create=True))
+    return folders.a_folder(open_store(str(place), create=True))
 
 
 def collect_all(folder: Folder) -> set[str]:
     """Collect as of tomorrow, which leaves what is live and nothing else; what was found."""
-    garbage = find_garbage(folder.store, folder.log.read(), EpochNanos(now() + DAY), DAY // 2)
+    garbage = find_garbage(
+        folder.store, folder.log.read(), EpochNanos(folders.now() + folders.DAY), folders.DAY // 2
+    )
     assert all(item.verdict is Verdict.REMOVE for item in garbage)
-    collect_garbage(folder, garbage, a_run())
-    assert keys(folder.store) == folder.log.read().live_files
-    assert keys(folder.store, TEMPORARY_PREFIX) == set()
+    collect_garbage(folder, garbage, folders.a_run())
+    assert folders.keys(folder.store) == folder.log.read().live_files
+    assert folders.keys(folder.store, TEMPORARY_PREFIX) == set()
     if not folder.store.uri.startswith("s3"):
         root = Path(folder.store.uri.removeprefix("file://"))
-        assert files_on_disk(root) == set(folder.log.read().live_files)
+        assert folders.files_on_disk(root) == set(folder.log.read().live_files)
         assert list((root / "data/.staging").iterdir()) == []
     return {item.key for item in garbage}
 
@@ -119,7 +96,9 @@ def test_every_crash_point_is_tried() -> None:
 
 def test_run_that_is_killed_after_its_commit_to_a_table_has_published(tmp_path: Path) -> None:
     (point,) = OF_TABLES
-    assert exit_code(publish_in_a_table_once, tmp_path, point) == -signal.SIGKILL
+    assert (
+        processes.exit_code(processes.publish_in_a_table_once, tmp_path, point) == -signal.SIGKILL
+    )
     store = open_store(str(tmp_path), create=False)
     assert not open_folder(store).log.read().live
     assert isinstance(published_in_table(table_folder(store), 0), AlreadyPublished)
@@ -128,38 +107,41 @@ def test_run_that_is_killed_after_its_commit_to_a_table_has_published(tmp_path: 
 
 @on_each(PUBLISHING, IN_A_BUCKET)
 def test_run_after_a_killed_one_publishes_exactly_once(place: str, point: CrashPoint) -> None:
-    assert exit_code(publish_once, place, point) == -signal.SIGKILL
+    assert processes.exit_code(processes.publish_once, place, point) == -signal.SIGKILL
     folder = open_again(place)
-    outcome = published(folder)
+    outcome = folders.published(folder)
     was_committed = point is CrashPoint.AFTER_COMMIT
     assert isinstance(outcome, AlreadyPublished if was_committed else Published)
     state = folder.log.read()
-    assert set(state.live) == {day(0)}
+    assert set(state.live) == {folders.day(0)}
     assert len(state.live_files) == 2
-    leftovers = keys(folder.store) - state.live_files
+    leftovers = folders.keys(folder.store) - state.live_files
     assert collect_all(folder) == leftovers
 
 
 @on_each(REPLACING, [CrashPoint.AFTER_PROMOTION, CrashPoint.AFTER_COMMIT])
 def test_killed_replacement_leaves_one_whole_version_live(place: str, point: CrashPoint) -> None:
-    first = published(open_again(place)).record
-    assert exit_code(replace_once, place, point) == -signal.SIGKILL
+    first = folders.published(open_again(place)).record
+    assert processes.exit_code(processes.replace_once, place, point) == -signal.SIGKILL
     folder = open_again(place)
     state = folder.log.read()
-    assert (state.live[day(0)] == first) != (point is CrashPoint.AFTER_COMMIT)
-    assert state.live_files <= keys(folder.store)
-    again = replaced(folder)
-    leftovers = keys(folder.store) - {file.path for file in again.record.files}
+    assert (state.live[folders.day(0)] == first) != (point is CrashPoint.AFTER_COMMIT)
+    assert state.live_files <= folders.keys(folder.store)
+    again = folders.replaced(folder)
+    leftovers = folders.keys(folder.store) - {file.path for file in again.record.files}
     assert {file.path for file in first.files} <= leftovers
     assert collect_all(folder) == leftovers
 
 
 @on_each(COLLECTING, COLLECTING)
 def test_collection_after_a_killed_one_finishes(place: str, point: CrashPoint) -> None:
-    published(open_again(place), 1)
-    assert exit_code(publish_once, place, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
-    assert exit_code(collect_once, place, point) == -signal.SIGKILL
-    assert exit_code(collect_once, place, None) == 0
+    folders.published(open_again(place), 1)
+    assert (
+        processes.exit_code(processes.publish_once, place, CrashPoint.AFTER_PROMOTION)
+        == -signal.SIGKILL
+    )
+    assert processes.exit_code(processes.collect_once, place, point) == -signal.SIGKILL
+    assert processes.exit_code(processes.collect_once, place, None) == 0
     folder = open_again(place)
     collect_all(folder)
     assert len(folder.log.read().live_files) == 2
@@ -167,10 +149,13 @@ def test_collection_after_a_killed_one_finishes(place: str, point: CrashPoint) -
 
 @pytest.mark.parametrize("point", REMOVING)
 def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) -> None:
-    published(open_again(tmp_path), 1)
-    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
-    assert exit_code(remove_once, tmp_path, point) == -signal.SIGKILL
-    assert exit_code(remove_once, tmp_path, None) == 0
+    folders.published(open_again(tmp_path), 1)
+    assert (
+        processes.exit_code(processes.publish_once, tmp_path, CrashPoint.AFTER_PROMOTION)
+        == -signal.SIGKILL
+    )
+    assert processes.exit_code(processes.remove_once, tmp_path, point) == -signal.SIGKILL
+    assert processes.exit_code(processes.remove_once, tmp_path, None) == 0
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -179,30 +164,30 @@ def test_processes_that_publish_the_same_snapshots_publish_each_once(
     place: str, point: int
 ) -> None:
     numbers = list(range(5))
-    results = answers_of_racing(publish_many, place, numbers, processes=point)
+    results = processes.answers_of_racing(processes.publish_many, place, numbers, processes=point)
     folder = open_again(place)
     state = folder.log.read()
-    winners = {number: state.live[day(number)].run_id for number in numbers}
+    winners = {number: state.live[folders.day(number)].run_id for number in numbers}
     assert state.seq == 1 + len(numbers)
     for number, own, winner, won in results:
         assert winner == winners[number]
         assert won == (own == winner)
-    assert keys(folder.store) == state.live_files
-    assert keys(folder.store, TEMPORARY_PREFIX) == set()
+    assert folders.keys(folder.store) == state.live_files
+    assert folders.keys(folder.store, TEMPORARY_PREFIX) == set()
 
 
 @on_each([3], [RACERS])
 def test_processes_that_replace_the_same_versions_replace_each_once(place: str, point: int) -> None:
     numbers = list(range(4 if point == 3 else 2))
     for number in numbers:
-        published(open_again(place), number)
-    results = answers_of_racing(replace_many, place, numbers, processes=point)
+        folders.published(open_again(place), number)
+    results = processes.answers_of_racing(processes.replace_many, place, numbers, processes=point)
     folder = open_again(place)
     state = folder.log.read()
     won = {number: run_id for number, run_id, has_won in results if has_won}
     assert sorted(number for number, _, has_won in results if has_won) == numbers
-    assert {number: state.live[day(number)].run_id for number in numbers} == won
-    assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
+    assert {number: state.live[folders.day(number)].run_id for number in numbers} == won
+    assert folders.keys(folder.store) == state.live_files | set(state.tombstoned_files)
     assert len(state.tombstones) == len(numbers)
 
 
@@ -212,15 +197,17 @@ def test_kills_at_any_moment_lose_nothing_and_publish_nothing_twice(bucket: str)
     for number in range(ROUNDS):
         before = open_again(bucket).log.read().live
         moment = (chance.randint(1, MOST_WRITES), chance.uniform(0, LONGEST_WRITE))
-        victim = SPAWN.Process(target=work_and_be_killed, args=(bucket, number, *moment))
+        victim = processes.SPAWN.Process(
+            target=processes.work_and_be_killed, args=(bucket, number, *moment)
+        )
         victim.start()
-        victim.join(DEADLINE)
+        victim.join(processes.DEADLINE)
         assert victim.exitcode == -signal.SIGKILL
         after_kill = open_again(bucket)
-        assert after_kill.log.read().live_files <= keys(after_kill.store)
-        work_a_day(after_kill.store, number)
+        assert after_kill.log.read().live_files <= folders.keys(after_kill.store)
+        processes.work_a_day(after_kill.store, number)
         folder = open_again(bucket)
         live = folder.log.read().live
-        assert set(live) == {day(each) for each in range(number + 1)}
+        assert set(live) == {folders.day(each) for each in range(number + 1)}
         assert {time: live[time] for time in before} == before
         collect_all(folder)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.declared.declarations import output as declared_output
 from support.declared.declarations import parsed
+from support.storage import processes
 from support.storage.folders import (
     DAY,
     a_folder,
@@ -29,15 +30,6 @@ from support.storage.folders import (
     now,
     published,
     writes,
-)
-from support.storage.processes import (
-    DEADLINE,
-    REVOKED,
-    SPAWN,
-    exit_code,
-    publish_once,
-    stop_in_the_middle,
-    wait_until_stopped,
 )
 
 from snaploom.errors import RunRevoked
@@ -66,16 +58,16 @@ def collect(store: ObjectStore, skew: int) -> None:
 
 def woken(folder: Folder, root: Path, what: str, point: CrashPoint) -> int:
     """Let a process stop itself at a point, let others act, and wake it; how it ended."""
-    process = SPAWN.Process(target=stop_in_the_middle, args=(root, what, point))
+    process = processes.SPAWN.Process(target=processes.stop_in_the_middle, args=(root, what, point))
     process.start()
     try:
-        wait_until_stopped(process)
+        processes.wait_until_stopped(process)
         collect(folder.store, DAY)
         published(open_folder(folder.store))
     finally:
         assert process.pid is not None
         os.kill(process.pid, signal.SIGCONT)
-        process.join(DEADLINE)
+        process.join(processes.DEADLINE)
     assert process.exitcode is not None
     return process.exitcode
 
@@ -83,8 +75,8 @@ def woken(folder: Folder, root: Path, what: str, point: CrashPoint) -> int:
 @pytest.mark.parametrize(
     ("point", "ending"),
     [
-        (CrashPoint.AFTER_STAGING, REVOKED),
-        (CrashPoint.DURING_PROMOTION, REVOKED),
+        (CrashPoint.AFTER_STAGING, processes.REVOKED),
+        (CrashPoint.DURING_PROMOTION, processes.REVOKED),
         # All that is left to do is the commit, and that finds the snapshot published.
         (CrashPoint.AFTER_PROMOTION, 0),
     ],
@@ -102,7 +94,10 @@ def test_promotion_by_a_process_that_slept_harms_nothing(
 @pytest.mark.parametrize("point", [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION])
 def test_deletion_by_a_process_that_slept_harms_nothing(tmp_path: Path, point: CrashPoint) -> None:
     folder = a_folder(open_store(str(tmp_path), create=True))
-    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
+    assert (
+        processes.exit_code(processes.publish_once, tmp_path, CrashPoint.AFTER_PROMOTION)
+        == -signal.SIGKILL
+    )
     assert woken(folder, tmp_path, "collect", point) == 0
     state = open_folder(folder.store).log.read()
     assert set(state.live) == {day(0)}

@@ -14,23 +14,19 @@ from support.storage.folders import (
     a_run,
     a_target,
     agrees,
+    at,
     bury,
     day,
+    failing,
     files_on_disk,
     keys,
     published,
+    raising,
     revoke,
     writes,
 )
 
-from snaploom.errors import (
-    FolderNotWritable,
-    HistoryIncompatible,
-    Interrupted,
-    ObjectAlreadyExists,
-    PublicationError,
-    RunRevoked,
-)
+from snaploom import errors
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.output import layout
@@ -46,11 +42,6 @@ from snaploom.output.publication import (
     publish,
 )
 from snaploom.output.state import FolderState
-
-
-@pytest.fixture
-def folder(store: ObjectStore) -> Folder:
-    return a_folder(store)
 
 
 def assert_clean(folder: Folder) -> None:
@@ -112,12 +103,14 @@ def test_files_in_subfolders_are_refused(folder: Folder) -> None:
         folder.store.put(f"{uri.removeprefix(folder.store.uri)}day=0/x.parquet", b"")
         return WriteResult(1, "{}")
 
-    with pytest.raises(PublicationError, match="subfolder"):
+    with pytest.raises(errors.PublicationError, match="subfolder"):
         publish(folder, a_run(), a_target(), write, agrees)
     assert_clean(folder)
 
 
-@pytest.mark.parametrize("error", [ValueError("bad row"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize(
+    "error", [ValueError("bad row"), KeyboardInterrupt(), errors.Interrupted("")]
+)
 def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> None:
     def write(uri: str) -> WriteResult:
         writes(folder.store)(uri)
@@ -129,36 +122,28 @@ def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> 
     assert folder.log.read().seq == 1
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
 def test_interruption_before_the_commit_leaves_nothing(
     folder: Folder, error: BaseException, point: CrashPoint
 ) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is point:
-            raise error
-
     with pytest.raises(type(error)):
-        published(folder, run=a_run(interrupt))
+        published(folder, run=a_run(at(point, raising(error))))
     assert keys(folder.store) == set()
     assert isinstance(published(folder), Published)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 def test_interruption_after_the_commit_keeps_what_is_published(
     folder: Folder, error: BaseException
 ) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_COMMIT:
-            raise error
-
     with pytest.raises(type(error)):
-        published(folder, run=a_run(interrupt))
+        published(folder, run=a_run(at(CrashPoint.AFTER_COMMIT, raising(error))))
     assert len(folder.log.read().live_files) == 2
     assert_clean(folder)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("is_done", [True, False])
 def test_interruption_within_the_commit_asks_the_log_first(
     folder: Folder, error: BaseException, is_done: bool
@@ -183,25 +168,20 @@ def test_interruption_within_the_commit_asks_the_log_first(
 
 
 def test_lost_answer_to_the_commit_is_found_out(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
+    folder = failing(store, times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/"))
     assert isinstance(published(folder), Published)
     assert_clean(folder)
 
 
 def test_commit_of_unknown_outcome_never_loses_published_files(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
     lost = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
 
     def unreachable_once_written(operation: str, key: str) -> Fault | None:
         is_written = store.head(layout.manifest_key(2)) is not None
         return Fault.REQUEST_LOST if is_written else lost(operation, key)
 
-    faulty.faults = unreachable_once_written
     with pytest.raises(CommitOutcomeUnknown):
-        published(folder)
+        published(failing(store, unreachable_once_written))
     state = open_folder(store).log.read()
     assert set(state.live) == {day(0)}
     assert state.live_files <= keys(store)
@@ -209,11 +189,8 @@ def test_commit_of_unknown_outcome_never_loses_published_files(store: ObjectStor
 
 
 def test_store_that_comes_back_settles_an_unknown_outcome(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(5, Fault.REQUEST_LOST, "put_if_absent", "manifest/")
     with pytest.raises(CommitOutcomeUnknown):
-        published(folder)
+        published(failing(store, times(5, Fault.REQUEST_LOST, "put_if_absent", "manifest/")))
     assert keys(store) == set()
     assert isinstance(published(a_folder(store)), Published)
 
@@ -231,24 +208,23 @@ def test_put_that_lands_late_cannot_publish_what_was_removed(folder: Folder) -> 
     with pytest.raises(KeyboardInterrupt):
         published(open_folder(Slow(folder.store)))
     assert keys(folder.store) == set()
-    with pytest.raises(ObjectAlreadyExists):
+    with pytest.raises(errors.ObjectAlreadyExists):
         folder.store.put_if_absent(*late[0])
     assert folder.log.read().live == {}
 
 
 def test_refused_commit_leaves_nothing(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
-    with pytest.raises(FolderNotWritable):
-        published(folder)
+    with pytest.raises(errors.FolderNotWritable):
+        published(failing(store, times(1, Fault.REFUSED, "put_if_absent", "manifest/")))
     assert keys(store) == set()
 
 
+def refusing_deletions(operation: str, key: str) -> Fault | None:
+    return Fault.REFUSED if operation == "delete" else None
+
+
 def test_failing_clean_up_does_not_hide_the_error(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+    folder = failing(store, refusing_deletions)
 
     def write(uri: str) -> WriteResult:
         writes(folder.store)(uri)
@@ -259,9 +235,7 @@ def test_failing_clean_up_does_not_hide_the_error(store: ObjectStore) -> None:
 
 
 def test_failing_clean_up_does_not_undo_a_publication(store: ObjectStore) -> None:
-    faulty = FaultyStore(store)
-    folder = a_folder(faulty)
-    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+    folder = failing(store, refusing_deletions)
     assert isinstance(published(folder), Published)
 
 
@@ -269,7 +243,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
     def refuse_neighbours(state: FolderState, record: SnapshotRecord) -> None:
         seen.append(set(state.live))
         if state.live:
-            raise HistoryIncompatible("a neighbour")
+            raise errors.HistoryIncompatible("a neighbour")
 
     def write(uri: str) -> WriteResult:
         result = writes(folder.store)(uri)
@@ -277,7 +251,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
         return result
 
     seen: list[set[int]] = []
-    with pytest.raises(HistoryIncompatible):
+    with pytest.raises(errors.HistoryIncompatible):
         publish(folder, a_run(), a_target(), write, refuse_neighbours)
     assert seen[-1] == {day(1)}
     assert_clean(folder)
@@ -288,11 +262,7 @@ def test_loser_of_a_race_discards_its_files_and_names_the_winner(
     folder: Folder, point: CrashPoint
 ) -> None:
     winner = a_run()
-
-    def overtaken(reached: CrashPoint) -> None:
-        if reached is point:
-            published(open_folder(folder.store), run=winner)
-
+    overtaken = at(point, lambda: published(open_folder(folder.store), run=winner))
     outcome = published(folder, run=a_run(overtaken))
     assert isinstance(outcome, AlreadyPublished)
     assert outcome.record.run_id == winner.run_id
@@ -302,31 +272,26 @@ def test_loser_of_a_race_discards_its_files_and_names_the_winner(
 def test_revoked_run_does_not_begin(folder: Folder) -> None:
     run = a_run()
     revoke(folder, run)
-    with pytest.raises(RunRevoked):
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
 
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
 def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint) -> None:
-    def revoked(reached: CrashPoint) -> None:
-        if reached is point:
-            revoke(open_folder(folder.store), run)
-
-    run = a_run(revoked)
-    with pytest.raises(RunRevoked):
+    run = a_run(at(point, lambda: revoke(open_folder(folder.store), run)))
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
     assert folder.log.read().live == {}
     assert keys(folder.store) == set()
 
 
 def test_run_whose_staging_was_collected_is_revoked(folder: Folder) -> None:
-    def collected(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_STAGING:
-            revoke(open_folder(folder.store), run)
-            folder.store.delete(keys(folder.store, layout.STAGING))
+    def collected() -> None:
+        revoke(open_folder(folder.store), run)
+        folder.store.delete(keys(folder.store, layout.STAGING))
 
-    run = a_run(collected)
-    with pytest.raises(RunRevoked):
+    run = a_run(at(CrashPoint.AFTER_STAGING, collected))
+    with pytest.raises(errors.RunRevoked):
         published(folder, run=run)
 
 
@@ -401,10 +366,10 @@ def test_interruption_of_best_effort_work_is_not_swallowed(
     def interrupt(name: str, key: str) -> None:
         if name == operation:
             faulty.faults = lambda name, key: None
-            raise Interrupted("stopped by Ctrl-C")
+            raise errors.Interrupted("stopped by Ctrl-C")
 
     faulty.faults = interrupt  # type: ignore[assignment]
-    with pytest.raises(Interrupted):
+    with pytest.raises(errors.Interrupted):
         published(folder)
     assert set(folder.log.read().live) == {day(0)}
     assert folder.log.read().live_files <= keys(store)

@@ -16,19 +16,14 @@ from support.storage.folders import (
     SETTINGS,
     a_folder,
     a_run,
+    at,
     files_on_disk,
     now,
     published,
     replaced,
 )
 
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderRemoved,
-    ManifestCorrupt,
-    ObjectNotFound,
-    RunRevoked,
-)
+from snaploom import errors
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
@@ -148,7 +143,7 @@ def test_folder_that_lost_its_marker_is_refused_and_untouched(store: ObjectStore
     published(a_folder(store))
     store.delete([layout.MARKER])
     before = everything(store)
-    with pytest.raises(FolderNotOurs):
+    with pytest.raises(errors.FolderNotOurs):
         remove(store)
     assert everything(store) == before
 
@@ -156,7 +151,7 @@ def test_folder_that_lost_its_marker_is_refused_and_untouched(store: ObjectStore
 def test_folder_of_another_output_is_refused_and_untouched(store: ObjectStore) -> None:
     published(a_folder(store))
     before = everything(store)
-    with pytest.raises(FolderNotOurs, match="another output"):
+    with pytest.raises(errors.FolderNotOurs, match="another output"):
         remove(store, FolderOwner("somebody-else"))
     assert everything(store) == before
 
@@ -165,7 +160,7 @@ def test_removal_that_was_begun_for_another_output_is_refused(store: ObjectStore
     published(a_folder(store))
     with pytest.raises(Killed):
         remove_folder(store, OUTPUT, a_run(dying_at(CrashPoint.REMOVAL_BEGUN)))
-    with pytest.raises(FolderNotOurs, match="another output"):
+    with pytest.raises(errors.FolderNotOurs, match="another output"):
         remove(store, FolderOwner("somebody-else"))
 
 
@@ -173,7 +168,7 @@ def test_folder_with_a_damaged_log_is_refused_and_untouched(store: ObjectStore) 
     published(a_folder(store))
     store.put(layout.manifest_key(1), b"{}")
     before = everything(store)
-    with pytest.raises(ManifestCorrupt):
+    with pytest.raises(errors.ManifestCorrupt):
         remove(store)
     assert everything(store) == before
 
@@ -238,7 +233,7 @@ def test_run_that_wakes_up_after_the_removal_publishes_nothing(
 
     folder = open_folder(store)
     act = replaced if late == "same" else published
-    with pytest.raises((RunRevoked, FolderRemoved, ObjectNotFound)):
+    with pytest.raises((errors.RunRevoked, errors.FolderRemoved, errors.ObjectNotFound)):
         act(folder, number, a_run(sleep))
     if is_begun_anew:
         state = open_folder(store).log.read()
@@ -257,21 +252,17 @@ def test_no_run_begins_in_a_folder_that_is_being_removed(
     published(a_folder(store))
     with pytest.raises(Killed):
         remove_folder(store, OUTPUT, a_run(dying_at(point)))
-    with pytest.raises(FolderRemoved, match="is being removed"):
+    with pytest.raises(errors.FolderRemoved, match="is being removed"):
         inspect_folder(store, SETTINGS, IDENTITY)
-    with pytest.raises(FolderRemoved):
+    with pytest.raises(errors.FolderRemoved):
         a_folder(store)
     remove(store)
     assert isinstance(published(a_folder(store)), Published)
 
 
 def test_run_that_was_about_to_begin_the_folder_begins_nothing(store: ObjectStore) -> None:
-    def remove_now(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_MARKER:
-            remove(store)
-
-    with pytest.raises(FolderRemoved):
-        a_folder(store, a_run(remove_now))
+    with pytest.raises(errors.FolderRemoved):
+        a_folder(store, a_run(at(CrashPoint.AFTER_MARKER, lambda: remove(store))))
     assert everything(store) == set()
 
 
@@ -280,7 +271,7 @@ def test_collector_that_wakes_up_late_revokes_nothing(store: ObjectStore) -> Non
     leave_files(store, CrashPoint.AFTER_PROMOTION)
     garbage = find_garbage(store, folder.log.read(), EpochNanos(now() + DAY), 0)
     remove(store)
-    with pytest.raises(FolderRemoved):
+    with pytest.raises(errors.FolderRemoved):
         collect_garbage(folder, garbage, a_run())
     assert everything(store) == set()
 
@@ -319,7 +310,7 @@ def test_removal_that_resumes_late_does_not_change_the_next_folder(number: int, 
         for snapshot in range(4):
             published(a_folder(store), snapshot, files=files)
 
-    with suppress(FolderRemoved):
+    with suppress(errors.FolderRemoved):
         remove_folder(store, OUTPUT, a_run(sleep))
     if steps[0] <= 0 < number:
         state = inspect_folder(store, SETTINGS, IDENTITY)
@@ -342,7 +333,7 @@ def test_removal_with_a_late_notice_does_not_change_the_next_folder() -> None:
             published(a_folder(store), 1)
 
     faulty.faults = sleep
-    with pytest.raises(FolderRemoved, match="by another run"):
+    with pytest.raises(errors.FolderRemoved, match="by another run"):
         remove_folder(faulty, OUTPUT, a_run())
     state = inspect_folder(store, SETTINGS, IDENTITY)
     assert len(state.live) == 1

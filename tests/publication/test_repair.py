@@ -15,9 +15,9 @@ from support.storage.folders import (
     IDENTITY,
     MODEL,
     SETTINGS,
-    a_folder,
     a_run,
     agrees,
+    at,
     day,
     keys,
     published,
@@ -39,11 +39,6 @@ SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"
 SPARK = {b"org.apache.spark.sql.parquet.row.metadata": SCHEMA.encode()}
 
 
-@pytest.fixture
-def folder(store: ObjectStore) -> Folder:
-    return a_folder(store)
-
-
 def parquet(rows: int, metadata: dict[bytes, bytes] | None = None) -> bytes:
     table = pa.table({"a": pa.array(range(rows), pa.int64())})
     stream = BytesIO()
@@ -56,8 +51,8 @@ def weave(folder: Folder, number: int, *files: bytes, run: object = None) -> Sna
 
     def write(uri: str) -> WriteResult:
         staging = uri.removeprefix(folder.store.uri)
-        for at, content in enumerate(files):
-            folder.store.put(f"{staging}part-{at:05d}.snappy.parquet", content)
+        for place, content in enumerate(files):
+            folder.store.put(f"{staging}part-{place:05d}.snappy.parquet", content)
         rows = sum(pq.read_metadata(BytesIO(content)).num_rows for content in files)
         return WriteResult(rows=rows, schema=SCHEMA)
 
@@ -92,14 +87,9 @@ def test_what_files_prove_is_live_again_with_rows_schema_and_the_same_files(
 
 def crashed(folder: Folder, point: CrashPoint, number: int) -> None:
     dying = FaultyStore(folder.store)
-
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            dying.is_dead = True
-            raise Killed
-
+    run = a_run(at(point, dying.die))
     with pytest.raises(Killed):
-        weave(open_folder(dying), number, parquet(1), parquet(1), run=a_run(die))
+        weave(open_folder(dying), number, parquet(1), parquet(1), run=run)
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from support.storage.faultystore import Fault, FaultyStore, times
+from support.storage.faultystore import Fault, times
 from support.storage.folders import (
     BEFORE_THE_COMMIT,
     START,
     a_folder,
     a_run,
+    at,
     bury,
     day,
+    failing,
     keys,
     now,
     published,
+    raising,
     replaced,
     revoke,
     rewrites,
 )
 
-from snaploom.errors import (
-    FolderNotWritable,
-    Interrupted,
-    PublicationError,
-    RunRevoked,
-    SnapshotChanged,
-)
+from snaploom import errors
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.output.entries import Replace, parse_entry
@@ -113,7 +110,7 @@ def test_version_that_is_not_live_any_more_is_not_rewritten(folder: Folder) -> N
     def write(uri: str) -> Rewrite:
         raise AssertionError("not called")
 
-    with pytest.raises(SnapshotChanged, match="changed while"):
+    with pytest.raises(errors.SnapshotChanged, match="changed while"):
         replace_version(folder, a_run(), old, write)
 
 
@@ -129,7 +126,7 @@ def test_version_that_ends_meanwhile_is_left_and_our_files_go(
 
     seen: list[CrashPoint] = []
     run = a_run(overtaken)
-    with pytest.raises(SnapshotChanged) as raised:
+    with pytest.raises(errors.SnapshotChanged) as raised:
         replaced(folder, run=run)
     assert ("deleted" in (raised.value.found or "")) == (rival is bury)
     assert keys(folder.store) == referenced(folder.store)
@@ -139,33 +136,25 @@ def test_version_that_ends_meanwhile_is_left_and_our_files_go(
 def test_other_number_of_rows_is_refused_before_anything_is_promoted(folder: Folder) -> None:
     old = folder.log.read()
     version = old.live[day(0)]
-    with pytest.raises(PublicationError, match="not published") as raised:
+    with pytest.raises(errors.PublicationError, match="not published") as raised:
         replace_version(folder, a_run(), version, rewrites(folder.store, version.rows - 1))
     assert raised.value.found == "19 rows in them"
     assert (folder.log.read(), keys(folder.store)) == (old, old.live_files)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
 def test_interruption_before_the_commit_keeps_the_old_version(
     folder: Folder, error: BaseException, point: CrashPoint
 ) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is point:
-            raise error
-
     old = folder.log.read()
     with pytest.raises(type(error)):
-        replaced(folder, run=a_run(interrupt))
+        replaced(folder, run=a_run(at(point, raising(error))))
     assert (folder.log.read(), keys(folder.store)) == (old, old.live_files)
 
 
 def test_interruption_after_the_commit_keeps_both_versions_files(folder: Folder) -> None:
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_COMMIT:
-            raise KeyboardInterrupt
-
-    run = a_run(interrupt)
+    run = a_run(at(CrashPoint.AFTER_COMMIT, raising(KeyboardInterrupt())))
     with pytest.raises(KeyboardInterrupt):
         replaced(folder, run=run)
     assert folder.log.read().live[day(0)].run_id == run.run_id
@@ -178,12 +167,11 @@ def test_version_that_ended_before_we_knew_that_it_was_live_keeps_its_files(
 ) -> None:
     """Readers may have pinned it in between."""
 
-    def interrupt(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_COMMIT:
-            next_step(open_folder(folder.store))  # type: ignore[operator]
-            raise KeyboardInterrupt
+    def ended() -> None:
+        next_step(open_folder(folder.store))  # type: ignore[operator]
+        raise KeyboardInterrupt
 
-    run = a_run(interrupt)
+    run = a_run(at(CrashPoint.AFTER_COMMIT, ended))
     with pytest.raises(KeyboardInterrupt):
         replaced(folder, run=run)
     assert [key for key in keys(folder.store) if run.run_id in key]
@@ -192,49 +180,38 @@ def test_version_that_ended_before_we_knew_that_it_was_live_keeps_its_files(
 
 
 def test_lost_answer_to_the_commit_is_found_out(folder: Folder) -> None:
-    faulty = FaultyStore(folder.store)
-    opened = open_folder(faulty)
-    faulty.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
+    opened = failing(folder.store, times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/"))
     assert replaced(opened).record.seq == 3
     assert keys(folder.store) == referenced(folder.store)
 
 
 def test_commit_of_unknown_outcome_never_loses_files(folder: Folder) -> None:
-    faulty = FaultyStore(folder.store)
-    opened = open_folder(faulty)
     lost = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
 
     def unreachable_once_written(operation: str, key: str) -> Fault | None:
         is_written = folder.store.head(manifest_key(3)) is not None
         return Fault.REQUEST_LOST if is_written else lost(operation, key)
 
-    faulty.faults = unreachable_once_written
     with pytest.raises(CommitOutcomeUnknown):
-        replaced(opened)
+        replaced(failing(folder.store, unreachable_once_written))
     state = open_folder(folder.store).log.read()
     assert state.live[day(0)].seq == 3
     assert referenced(folder.store) <= keys(folder.store)
 
 
 def test_refused_commit_keeps_the_old_version(folder: Folder) -> None:
-    faulty = FaultyStore(folder.store)
-    opened = open_folder(faulty)
-    faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
+    opened = failing(folder.store, times(1, Fault.REFUSED, "put_if_absent", "manifest/"))
     old = folder.log.read()
-    with pytest.raises(FolderNotWritable):
+    with pytest.raises(errors.FolderNotWritable):
         replaced(opened)
     assert (folder.log.read(), keys(folder.store)) == (old, old.live_files)
 
 
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
 def test_revoked_run_replaces_nothing(folder: Folder, point: CrashPoint) -> None:
-    def revoked(reached: CrashPoint) -> None:
-        if reached is point:
-            revoke(open_folder(folder.store), run)
-
     old = folder.log.read().live
-    run = a_run(revoked)
-    with pytest.raises(RunRevoked):
+    run = a_run(at(point, lambda: revoke(open_folder(folder.store), run)))
+    with pytest.raises(errors.RunRevoked):
         replaced(folder, run=run)
     assert folder.log.read().live == old
     assert keys(folder.store) == referenced(folder.store)

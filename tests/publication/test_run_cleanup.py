@@ -21,7 +21,6 @@ from support.storage.folders import (
 )
 
 from snaploom.errors import RunRevoked, StorageError
-from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.output import layout
@@ -33,11 +32,6 @@ from snaploom.spark.jvm import client_of
 
 HOUR = 3600 * 1_000_000_000
 DAY = 24 * HOUR
-
-
-@pytest.fixture
-def folder(store: ObjectStore) -> Folder:
-    return a_folder(store)
 
 
 def swept(folder: Folder, after: int = 2 * HOUR, versions: int = 100, files: int = 100) -> Swept:

@@ -14,9 +14,11 @@ from support.storage.folders import (
     a_run,
     a_target,
     agrees,
+    at,
     day,
     keys,
     now,
+    raising,
 )
 from support.storage.tablefolders import (
     TABLE,
@@ -187,12 +189,9 @@ def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
 
 
 def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: ObjectStore) -> None:
-    def die(reached: CrashPoint) -> None:
-        if reached is CrashPoint.AFTER_TABLE_COMMIT:
-            raise Killed
-
+    run = a_run(at(CrashPoint.AFTER_TABLE_COMMIT, raising(Killed())))
     with pytest.raises(Killed):
-        published_in_table(table_folder(DyingStore(store, 10**6, is_done=True)), 0, a_run(die))
+        published_in_table(table_folder(DyingStore(store, 10**6, is_done=True)), 0, run)
     folder = open_folder(store)
     found = find_garbage(store, folder.log.read(), now() + DAY, 0)
     collect_garbage(folder, found, a_run(start=now()))

@@ -6,16 +6,9 @@ import json
 from itertools import count
 
 import pytest
+from support.storage import tablefolders
 from support.storage.faultystore import DyingStore, Killed
 from support.storage.folders import IDENTITY, MODEL, a_run, a_target, agrees, bury, keys, now
-from support.storage.tablefolders import (
-    TABLE,
-    PlainLibrary,
-    is_whole,
-    published_in_table,
-    table_folder,
-    woven,
-)
 
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
@@ -44,12 +37,12 @@ def store() -> ObjectStore:
 
 def lived(store: ObjectStore) -> Folder:
     """Four days published: the first is deleted, the second restated, and one more follows."""
-    folder = table_folder(store)
+    folder = tablefolders.table_folder(store)
     for number in (0, 1, 2):
-        published_in_table(folder, number)
+        tablefolders.published_in_table(folder, number)
     bury(folder, 0)
-    restate(folder, a_run(), a_target(1), woven(folder), agrees)
-    published_in_table(folder, 3)
+    restate(folder, a_run(), a_target(1), tablefolders.woven(folder), agrees)
+    tablefolders.published_in_table(folder, 3)
     return folder
 
 
@@ -79,19 +72,19 @@ def test_table_expires_snapshots_with_removed_files_and_keeps_its_history(
     assert (len(list(newest(store).lineage())), avro(store)) == (2, 2)
     assert list(commits_of(store, newest(store))) == before
     assert table_history(store) == history
-    assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
+    assert (tablefolders.is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
 
 
 def test_pages_of_forgotten_commits_follow_each_other(store: ObjectStore) -> None:
     folder = lived(store)
     swept(folder)
     bury(folder, 1)
-    published_in_table(folder, 4)
+    tablefolders.published_in_table(folder, 4)
     before = list(commits_of(store, newest(store)))
     swept(folder)
     assert (len(list(newest(store).lineage())), len(before)) == (2, 8)
     assert list(commits_of(store, newest(store))) == before
-    assert is_whole(store)
+    assert tablefolders.is_whole(store)
 
 
 def test_lists_that_a_slow_writer_may_need_stay(store: ObjectStore) -> None:
@@ -116,15 +109,15 @@ def test_process_that_dies_at_any_write_leaves_no_snapshot_without_its_files(
         lived(store)
         dying = DyingStore(store, writes_left, is_done)
         try:
-            swept(open_folder(dying, PlainLibrary(dying)))
+            swept(open_folder(dying, tablefolders.PlainLibrary(dying)))
         except Killed:
             pass
         else:
             break
-        assert is_whole(store)
+        assert tablefolders.is_whole(store)
         gone = open_folder(store).read().tombstoned_files.keys() - keys(store)
         assert not gone or len(list(newest(store).lineage())) == 2
-        swept(open_folder(store, PlainLibrary(store)))
+        swept(open_folder(store, tablefolders.PlainLibrary(store)))
         assert keys(store) == set(open_folder(store).read().live_files)
     assert writes_left > 5
 
@@ -135,7 +128,7 @@ def test_gc_without_iceberg_lets_the_table_forget_as_well(store: ObjectStore) ->
     found = find_garbage(store, folder.log.read(), EpochNanos(now() + 2 * HOUR), HOUR)
     collect_garbage(folder, found, a_run(start=now()))
     assert len(list(newest(store).lineage())) == 2
-    assert (is_whole(store), keys(store)) == (True, set(folder.read().live_files))
+    assert (tablefolders.is_whole(store), keys(store)) == (True, set(folder.read().live_files))
 
 
 def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error(
@@ -158,12 +151,12 @@ def test_lost_log_is_written_again_from_what_the_table_forgot(store: ObjectStore
     swept(folder)
     before = folder.log.read()
     store.delete([*keys(store, "metadata/"), "snaploom.json"])
-    found = find_snapshots(store, TABLE)
-    after = restore(store, TABLE, IDENTITY, MODEL, found, a_run())
+    found = find_snapshots(store, tablefolders.TABLE)
+    after = restore(store, tablefolders.TABLE, IDENTITY, MODEL, found, a_run())
     assert [times_of(after), [one.rule for one in after.ended]] == [
         times_of(before), [one.rule for one in before.ended],
     ]  # fmt: skip
-    assert is_whole(store)
+    assert tablefolders.is_whole(store)
 
 
 def times_of(state: FolderState) -> list[tuple[int, tuple[object, ...]]]:

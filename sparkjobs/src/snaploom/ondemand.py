@@ -17,7 +17,7 @@ from snaploom.extras import missing_package
 
 if TYPE_CHECKING:
     from snaploom import reader
-    from snaploom.cli.errordisplay import show_failure as show_failure
+    from snaploom.cli.console import show_failure as show_failure
     from snaploom.engine.publishedfiles.frame import published_frame as published_frame
     from snaploom.policy import sql
     from snaploom.run.databases import install_jar as install_jar
@@ -66,7 +66,7 @@ PLACES = {
     "read_declarations": "snaploom.run.declarations:read_declarations",
     "read_folder": "snaploom.reader:read",
     "reading_session": "snaploom.run.session.spark:reading_session",
-    "show_failure": "snaploom.cli.errordisplay:show_failure",
+    "show_failure": "snaploom.cli.console:show_failure",
     "sibling_session": "snaploom.run.session.spark:sibling_session",
     "sorted_frame": "snaploom.skipping.spark.builds.clusteredwrite:sorted_frame",
     "submitted_files": "snaploom.run.session.spark:submitted_files",

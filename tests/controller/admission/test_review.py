@@ -57,6 +57,22 @@ WRONG_BY_ITSELF = [
         relationship("r", (["a", "b"], [key("x")]), (["a"], [key("y")])), ["SL160"], id="two keys"
     ),
     pytest.param(
+        relationship("r", (["a", "b"], [key("x") | {"normalize": ["TRIMM"]}])),
+        ["SL113"],
+        id="no step",
+    ),
+    pytest.param(
+        relationship(
+            "r",
+            (
+                ["a", "b"],
+                [{"fields": [{"fieldName": "x", "dataType": {"long": {}}}], "normalize": ["TRIM"]}],
+            ),
+        ),
+        ["SL166"],
+        id="no text",
+    ),
+    pytest.param(
         document(
             "DataSource",
             "a",

@@ -1,11 +1,13 @@
 """The adapter against a scripted server: pages, time-outs, broken connections."""
 
 import asyncio
+import time
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 from support.operator.clusters import a_config_map
+from support.operator.fakecluster import FakeCluster
 from support.operator.scriptedapi import (
     Answer,
     a_page,
@@ -17,7 +19,13 @@ from support.operator.scriptedapi import (
 
 from snaploom.models.common import parse_instant
 from snaploom_operator.cluster import client as adapters
-from snaploom_operator.cluster.client import KubernetesCluster, LogLine, connect, pod_log
+from snaploom_operator.cluster.client import (
+    KubernetesCluster,
+    LogLine,
+    connect,
+    pod_log,
+    watching_session,
+)
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
 from snaploom_operator.errors import (
@@ -34,6 +42,8 @@ from snaploom_operator.errors import (
     TooManyRequests,
 )
 from snaploom_operator.objects import Metadata
+from snaploom_operator.store.feed import DECLARATIONS, Feed
+from snaploom_operator.store.store import Store
 
 BROKEN = Answer(is_broken=True)
 TOKEN = "token-of-a-test"
@@ -289,3 +299,20 @@ async def test_a_log_that_ends_is_asked_for_as_a_whole(tmp_path: Path) -> None:
         log = pod_log("team", "driver", is_followed=False, kubeconfig=kubeconfig)
         assert [line.text async for line in log] == [""]
     assert server.asked[0].query == {"timestamps": "true"}
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_a_session_reads_no_list_that_its_follower_has_read(api, tmp_path, is_answered):
+    failed = failing(500, "InternalError")
+    api.answers(a_page([{}]) if is_answered else failed, a_page([{"kind": "DataSource"}], "8"))
+    feed = Feed(Store(), FakeCluster(), DECLARATIONS, (), time.monotonic)
+    await feed.list_all()
+    kubeconfig = write_plain_kubeconfig(tmp_path / "kubeconfig", api.url)
+    server, session = await watching_session(kubeconfig, None, "test", feed)
+    url = f"{server}/apis/snaploom.io/v1alpha1/datasources?limit=100"
+    async with session:
+        first, second = [await session.get(url) for _ in range(2)]
+        if is_answered:
+            assert await first.json() == {"metadata": {"resourceVersion": "1"}, "items": []}
+        assert (await second.json())["items"] == [{"kind": "DataSource"}]
+    assert [asked.query["limit"] for asked in api.asked] == ["1", "100"]

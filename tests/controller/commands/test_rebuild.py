@@ -8,7 +8,7 @@ from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import Kubectl
 from support.declared.declarations import model, output
 from support.declared.shop import snaploom
-from support.operator.operatorharness import FakeHarness, condition, is_ready
+from support.operator.operatorharness import condition, is_ready, started
 from support.storage.folders import a_folder, published
 
 from snaploom.files.local import LocalObjectStore
@@ -34,8 +34,7 @@ def over(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 async def test_a_lost_status_is_rebuilt_and_kept(folder: Path) -> None:
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     *others, _ = model()
     await harness.apply(*others, over(folder))
     await harness.wait_for(WIDE, is_ready)

@@ -16,6 +16,7 @@ from support.operator.operatorharness import (
     deliver,
     has_reason,
     is_ready,
+    started,
 )
 
 from snaploom_operator.cluster.port import NAMESPACES, OURS, SPARK_APPLICATIONS, Cluster
@@ -28,12 +29,6 @@ from snaploom_operator.settings import Limits, OperatorSettings
 
 WIDE = "OutputDataset/wide"
 KEY = Ref("OutputDataset", "default", "wide")
-
-
-async def started(**options: Any) -> FakeHarness:
-    harness = FakeHarness(**options)
-    await harness.start()
-    return harness
 
 
 async def with_faults(plan: Callable[[Call], Fault | None]) -> tuple[FakeHarness, FaultyCluster]:
@@ -57,8 +52,7 @@ def refused_creates(error: Exception) -> Callable[[Call], Fault | None]:
 
 
 async def test_an_applied_model_is_run_once_and_published() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
     await harness.settle()
     assert len(await harness.all(SPARK_APPLICATIONS)) == 1
@@ -134,8 +128,7 @@ async def test_a_settled_resource_is_not_written_again() -> None:
 
 
 async def test_a_restart_with_nothing_to_do_writes_nothing() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
     before = await harness.get(WIDE)
     await harness.restart()
@@ -143,8 +136,7 @@ async def test_a_restart_with_nothing_to_do_writes_nothing() -> None:
 
 
 async def test_a_known_event_queues_nothing() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.settle()
     for raw in harness.fake.all(OURS["DataSource"]):
         deliver(harness.operator, Change(ChangeType.MODIFIED, raw))
@@ -300,9 +292,9 @@ async def test_run_whose_first_status_is_not_written_leaves_its_slot_to_others_a
 ) -> None:
     limits = OperatorSettings(limits=Limits(runs=1))
     plan = first(1, Fault(error), verb="patch", kind="OutputDataset")
-    harness = FakeHarness(settings=limits, through=lambda cluster: FaultyCluster(cluster, plan))
-    await harness.start()
-    await harness.apply(*two_outputs())
+    harness = await started(
+        *two_outputs(), settings=limits, through=lambda cluster: FaultyCluster(cluster, plan)
+    )
     await harness.settle()
     await harness.advance(LONGEST_BACKOFF)
     for identity in (WIDE, "OutputDataset/second"):
@@ -319,8 +311,7 @@ async def test_a_run_with_a_slot_costs_three_writes_of_its_status_until_it_is_at
 
 
 async def test_a_jump_of_the_clock_queues_everything() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.settle()
     operator = harness.operator
     assert operator.handle_clock_jump() == 0.0
@@ -343,8 +334,7 @@ async def test_a_pass_in_hand_is_finished_before_the_end() -> None:
 
 
 async def test_an_unparsable_resource_is_reported() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.settle()
     stored = spoilt(await harness.get("DataSource/customer"), "spec.hdfsLike.formatt", "orc")
     stored["metadata"] |= {"resourceVersion": "999999", "generation": 2}

@@ -31,6 +31,7 @@ from support.runner.proofscope import sampled, show_progress
 
 from snaploom.errors import SnaploomError
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.cluster import requests
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import EVENTS, LEASES, NAMESPACES, OURS, Cluster
 from snaploom_operator.errors import ObjectMissing
@@ -224,6 +225,7 @@ async def run_through_proxy(
         return await stage.come_to(story, wanted), stage
 
 
+PATIENCE = 3.0
 AT_ONCE = 4
 """Stories that run at once: they mostly wait."""
 each_story = pytest.mark.parametrize("name", STORIES)
@@ -236,8 +238,12 @@ def known():
 
 
 @pytest.fixture
-def play(spark_plane, tmp_path, known, impatient):
-    """A function that runs a story; undisturbed ones once."""
+def play(spark_plane, tmp_path, known, monkeypatch):
+    """A function that runs a story; undisturbed ones once.
+
+    Requests without an answer are given up after seconds rather than half a minute.
+    """
+    monkeypatch.setattr(requests, "REQUEST_SECONDS", PATIENCE)
 
     async def run_story(name, **options):
         return await run_through_proxy(spark_plane.kubeconfig, tmp_path, STORIES[name], **options)

@@ -5,7 +5,7 @@ import random
 
 import yaml
 from support.documentation.examples import REPOSITORY
-from support.operator.operatorharness import FakeHarness, is_ready
+from support.operator.operatorharness import is_ready, started
 
 from snaploom_operator.cluster.port import OURS, SPARK_APPLICATIONS
 
@@ -20,8 +20,7 @@ def declarations():
 
 async def applied(order):
     """Apply declarations one by one, with the operator at work in between."""
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     for raw in order:
         await harness.apply(raw)
         await harness.settle()

@@ -11,7 +11,7 @@ import pytest
 from support.declared.declarations import document, model, spoilt
 from support.operator.fakecluster import FakeCluster, served_schemas
 from support.operator.faultycluster import LOST_REQUEST, FaultyCluster
-from support.operator.operatorharness import FakeHarness, condition, has_reason, is_ready
+from support.operator.operatorharness import FakeHarness, condition, has_reason, is_ready, started
 
 from snaploom_operator.cluster.port import OURS, SPARK_APPLICATIONS
 from snaploom_operator.store.feed import compare_kinds, outdated_kinds
@@ -101,8 +101,7 @@ async def outdated(harness: FakeHarness, kinds: dict[str, str]) -> None:
 
 
 async def test_nothing_runs_with_what_an_outdated_kind_may_have_lost() -> None:
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     await outdated(harness, {"DataSource": OLD})
     await harness.apply(*model())
     stalled = await harness.wait_for(CUSTOMER, has_reason("CustomResourceDefinitionOutdated"))
@@ -118,9 +117,7 @@ async def test_nothing_runs_with_what_an_outdated_kind_may_have_lost() -> None:
 
 
 async def test_a_run_in_flight_goes_on_and_no_other_follows() -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.settle()
     await outdated(harness, {"OutputDataset": OLD})
     await harness.wait_for(WIDE, lambda raw: "lastRun" in raw["status"])
@@ -133,8 +130,7 @@ async def test_a_run_in_flight_goes_on_and_no_other_follows() -> None:
 
 
 async def test_what_cannot_be_read_may_be_what_was_dropped() -> None:
-    harness = FakeHarness()
-    await harness.start()
+    harness = await started()
     await outdated(harness, {"DataSource": OLD})
     await harness.apply(document("DataSource", "customer", {}), spoilt(model()[1], "spec", {}))
     await harness.wait_for(CUSTOMER, has_reason("CustomResourceDefinitionOutdated"))

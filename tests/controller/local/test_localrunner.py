@@ -4,7 +4,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from support.operator import fakejob
 from support.operator.clusters import until
 from support.operator.faultycluster import Call, Fault, FaultyCluster
 from support.operator.localruns import LocalRuns, is_alive
-from support.operator.operatorharness import FakeHarness
+from support.operator.operatorharness import FakeHarness, started
 from support.operator.runrequests import UID
 
 from snaploom.models.run import RunAction
@@ -219,37 +219,31 @@ async def write_report(runs: LocalRuns, changes: dict[str, str]) -> None:
     await runs.cluster.create(CONFIG_MAPS, "default", stored)
 
 
-async def test_process_with_the_number_of_a_dead_job_is_not_killed(runs: LocalRuns) -> None:
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        await runs.submit("run-1")
-        await claim(runs, socket.gethostname(), f"{other.pid} 12345")
-        async with runs.running():
-            assert (await runs.ended("run-1")).state is S.FAILED
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is no job."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
 
 
-async def test_a_claim_that_names_the_operator_kills_nothing(runs: LocalRuns) -> None:
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        pytest.param(lambda other: f"{other} 12345", id="the number of a dead job"),
+        pytest.param(lambda other: str(name_of(other)), id="a process that is no job"),
+        pytest.param(lambda other: str(ProcessName.of_this()), id="the operator"),
+    ],
+)
+async def test_a_claim_that_names_no_job_of_the_operator_kills_nothing(
+    runs: LocalRuns, other: subprocess.Popen[bytes], claimed: Callable[[int], str]
+) -> None:
     await runs.submit("run-1")
-    await claim(runs, socket.gethostname(), str(ProcessName.of_this()))
+    await claim(runs, socket.gethostname(), claimed(other.pid))
     async with runs.running():
         assert (await runs.ended("run-1")).state is S.FAILED
-
-
-async def test_a_claim_that_names_a_process_that_is_no_job_kills_nothing(runs: LocalRuns) -> None:
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        await runs.submit("run-1")
-        await claim(runs, socket.gethostname(), str(name_of(other.pid)))
-        async with runs.running():
-            assert (await runs.ended("run-1")).state is S.FAILED
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
+    assert other.poll() is None
 
 
 async def test_run_of_another_machine_is_not_touched(runs: LocalRuns) -> None:
@@ -261,21 +255,18 @@ async def test_run_of_another_machine_is_not_touched(runs: LocalRuns) -> None:
     assert (await runs.application("run-1")).state is S.RUNNING
 
 
-async def test_run_of_another_operator_of_this_machine_is_not_touched(runs: LocalRuns) -> None:
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        await runs.submit("run-1")
-        await runs.submit("run-2")
-        await claim(runs, socket.gethostname(), "1 1", str(name_of(other.pid)))
-        async with runs.running():
-            await runs.ended("run-2")
-            assert (await runs.application("run-1")).state is S.RUNNING
-            other.kill()
-            other.wait()
-            await runs.ended("run-1")
-    finally:
+async def test_run_of_another_operator_of_this_machine_is_not_touched(
+    runs: LocalRuns, other: subprocess.Popen[bytes]
+) -> None:
+    await runs.submit("run-1")
+    await runs.submit("run-2")
+    await claim(runs, socket.gethostname(), "1 1", str(name_of(other.pid)))
+    async with runs.running():
+        await runs.ended("run-2")
+        assert (await runs.application("run-1")).state is S.RUNNING
         other.kill()
         other.wait()
+        await runs.ended("run-1")
 
 
 async def test_two_operators_run_a_job_once(runs: LocalRuns) -> None:
@@ -350,16 +341,13 @@ def name_of(pid: int) -> ProcessName:
     return ProcessName(pid, stat[19])
 
 
-def test_process_is_known_by_its_start() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        name = name_of(child.pid)
-        assert name.is_alive
-        assert ProcessName.parse(str(name)) == name
-        assert not ProcessName(child.pid, "1").is_alive
-    finally:
-        child.kill()
-        child.wait()
+def test_process_is_known_by_its_start(other: subprocess.Popen[bytes]) -> None:
+    name = name_of(other.pid)
+    assert name.is_alive
+    assert ProcessName.parse(str(name)) == name
+    assert not ProcessName(other.pid, "1").is_alive
+    other.kill()
+    other.wait()
     assert not name.is_alive
 
 
@@ -417,8 +405,7 @@ async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(
     runs: LocalRuns, host: str
 ) -> None:
     await runs.submit("run-1")
-    data: Raw = {"state": "RUNNING", "host": host, "process": "1 1", "operator": "1 1"}
-    await runs.cluster.patch(CONFIG_MAPS, "default", "run-1", {"data": data})
+    await claim(runs, host, "1 1")
     await hold(runs, FINALIZER)
     await runs.delete("run-1")
     await runs.submit("run-2")
@@ -431,8 +418,7 @@ async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(
 
 
 async def test_data_that_stays_is_reported_when_the_process_has_ended(runs: LocalRuns) -> None:
-    harness = FakeHarness(is_local=True)
-    await harness.start()
+    harness = await started(is_local=True)
     *others, declared = model()
     wanted = {"deletionPolicy": "Delete", "submitter": "Local"}
     await harness.apply(*others, spoilt(declared, "spec.run", wanted))

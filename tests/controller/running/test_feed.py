@@ -17,6 +17,7 @@ from support.operator.operatorharness import (
     drained,
     has_reason,
     is_ready,
+    started,
 )
 
 from snaploom.models.run import Submitter
@@ -33,12 +34,6 @@ CUSTOMER = Ref("DataSource", "default", "customer")
 
 def without(*missing: Any) -> FakeCluster:
     return FakeCluster(resources=[each for each in (*BUILT_IN, *CUSTOM) if each not in missing])
-
-
-async def started(**options: Any) -> FakeHarness:
-    harness = FakeHarness(**options)
-    await harness.start()
-    return harness
 
 
 async def test_the_first_list_has_everything_looked_at() -> None:
@@ -58,8 +53,7 @@ async def test_nothing_is_reconciled_before_everything_was_listed() -> None:
 
 
 async def test_a_later_list_queues_only_what_changed() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
     await harness.settle()
     harness.kill()
@@ -74,8 +68,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
 
 
 async def test_an_object_deleted_without_an_event_is_dropped_by_the_next_list() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
     harness.kill()
     await harness.delete("DataSource/customer")
@@ -85,8 +78,7 @@ async def test_an_object_deleted_without_an_event_is_dropped_by_the_next_list() 
 
 
 async def test_what_is_newer_than_the_list_is_not_taken_for_vanished() -> None:
-    harness = await started()
-    await harness.apply(files("customer"))
+    harness = await started(files("customer"))
     store, pages = harness.operator.store, harness.fake.pages
     before = {kind: [page async for page in pages(kind)] for kind in (*BUILT_IN, *CUSTOM)}
     await harness.apply(files("address"))
@@ -104,8 +96,7 @@ async def _pages_of(pages: list[Any]) -> AsyncGenerator[Any, None]:
 
 async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one() -> None:
     cluster = without(SPARK_APPLICATIONS)
-    harness = await started(cluster=cluster)
-    await harness.apply(*model())
+    harness = await started(*model(), cluster=cluster)
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
     cluster.add_kind(SPARK_APPLICATIONS)
     await harness.operator.feed.list_all()
@@ -113,8 +104,7 @@ async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one
 
 
 async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
-    harness = await started()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for(WIDE, is_ready)
     harness.fake.remove_kind(SPARK_APPLICATIONS)
     await harness.operator.feed.list_all()
@@ -139,8 +129,7 @@ async def test_the_operator_runs_jobs_itself_only_where_it_was_started_for_that(
 async def test_only_the_namespaces_that_are_asked_for_are_listed() -> None:
     cluster = FakeCluster(namespaces=("default", "other"))
     settings = OperatorSettings(watch_namespaces=("other",))
-    harness = await started(cluster=cluster, settings=settings)
-    await harness.apply(*model())
+    harness = await started(*model(), cluster=cluster, settings=settings)
     await harness.operator.feed.list_all()
     assert harness.operator.store.refs() == ()
 
@@ -244,7 +233,27 @@ async def test_a_silent_watch_of_one_namespace_is_not_hidden_by_another() -> Non
         assert feed.ages()["DataSource"] == 100
 
 
+async def test_a_first_watch_starts_from_the_first_list_and_later_ones_do_not() -> None:
+    cluster = FakeCluster(namespaces=("one", "two"))
+    async with following(cluster, Clock(), ["one", "two"]) as feed:
+        await until_synced(feed)
+        newest = (await cluster.list(OURS["DataSource"])).resource_version
+        taken = [feed.take_version("snaploom.io", "datasources", place) for place in ("one", "two")]
+        assert taken == [newest, newest]
+        await feed.list_all()
+        assert feed.take_version("snaploom.io", "datasources", "one") == ""
+
+
+async def test_a_watch_that_is_ahead_of_the_first_list_does_not_go_back_to_it() -> None:
+    feed = Feed(Store(), FakeCluster(), DECLARATIONS, (), Clock().seconds)
+    assert feed.take_version("snaploom.io", "datasources", None) == ""
+    await feed.list_all()
+    assert feed.take_version("snaploom.io", "datasources", None) == ""
+    assert feed.take_version("snaploom.io", "outputdatasets", None) != ""
+
+
 async def test_a_kind_that_does_not_exist_yet_holds_up_nothing() -> None:
     async with following(without(OURS["SkippingIndex"]), Clock()) as feed:
         await until_synced(feed)
         assert "SkippingIndex" not in feed.ages()
+        assert feed.take_version("snaploom.io", "skippingindexes", None) == ""

@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from itertools import islice
@@ -22,6 +23,7 @@ from support.cluster.clusterkubectl import Kubectl
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import files, model, spoilt
 from support.operator.clusters import until
+from support.operator.fakecluster import FakeCluster
 from support.operator.faultyproxy import Call, Fault, FaultyProxy, running_proxy
 from support.operator.operatorharness import RealHarness, has_reason, is_ready
 from support.operator.operatorprocess import WORKS, operator_process
@@ -41,6 +43,8 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.process.operator import operator_kinds
 from snaploom_operator.process.process import Process
 from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.store.feed import Feed
+from snaploom_operator.store.store import Store
 
 WIDE = "OutputDataset/wide"
 KINDS = operator_kinds(OperatorSettings(), is_local=False)
@@ -139,6 +143,23 @@ async def test_a_fault_of_a_list_or_watch_ends_nothing(
     await proxied.apply(files("one"))
     await knows(proxied, "one")
     assert len(proxy.spoilt) == 1
+
+
+@pytest.mark.parametrize("fault", [None, Fault.EXPIRED])
+async def test_what_changes_between_the_list_and_the_watch_is_watched(
+    proxied: RealHarness, proxy: FaultyProxy, plan: Plan, fault: Fault | None
+) -> None:
+    plan.faults["list", "datasources"] = [None, Fault.SLOW]  # kopf's, of what was listed already
+    plan.faults["watch", "datasources"] = [fault]
+    await proxied.apply(files("gone"))
+    await proxied.start()
+    await until_spoilt(proxy)
+    await proxied.delete("DataSource/gone")
+    await proxied.apply(files("new"))
+    await knows(proxied, "new")
+    if fault is Fault.EXPIRED:  # kopf lists again, which shows nothing of what vanished
+        await proxied.list_all()
+    await lacks(proxied, "gone")
 
 
 async def test_what_vanished_while_a_watch_expired_is_found_by_the_next_list(
@@ -295,6 +316,11 @@ def test_an_end_among_many_objects_logs_short_lines(
     assert all(len(line) < 1_000 and json.loads(line)["level"] == "info" for line in lines)
 
 
+def unlisted() -> Feed:
+    """A feed that has listed nothing."""
+    return Feed(Store(), FakeCluster(), KINDS, (), time.monotonic)
+
+
 async def test_the_name_for_tls_of_a_kubeconfig_is_checked(
     spark_plane: Cluster, tmp_path: Path
 ) -> None:
@@ -302,7 +328,7 @@ async def test_the_name_for_tls_of_a_kubeconfig_is_checked(
     known["clusters"][0]["cluster"]["tls-server-name"] = "nobody.example"
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(known))
-    server, session = await watching_session(kubeconfig, None, "test", lambda *_, **__: None)
+    server, session = await watching_session(kubeconfig, None, "test", unlisted())
     async with session:
         with pytest.raises(ClientConnectorCertificateError):
             await session.get(f"{server}/api")

@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from support.declared.declarations import document, model, output
 from support.operator.jobdouble import JobDouble, completes, fails, in_turn
-from support.operator.operatorharness import FakeHarness, is_ready
+from support.operator.operatorharness import FakeHarness, is_ready, started
 from support.operator.reviews import stored
 
 from snaploom_operator.logs import set_up_logs
@@ -70,9 +70,7 @@ def test_text_is_one_line_for_people() -> None:
 
 
 async def test_metrics_of_state_are_current() -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     await harness.wait_for("OutputDataset/wide", is_ready)
     registry = harness.operator.metrics.registry
 
@@ -102,9 +100,7 @@ async def test_ended_runs_are_counted() -> None:
 
 
 async def test_what_runs_published_is_counted() -> None:
-    harness = FakeHarness()
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model())
     found = await harness.wait_for("OutputDataset/wide", is_ready)
     registry = harness.operator.metrics.registry
     wide = {"namespace": "default", "name": "wide"}
@@ -119,9 +115,7 @@ async def test_what_runs_published_is_counted() -> None:
 
 
 async def test_a_waiting_run_and_a_failed_one_are_in_metrics() -> None:
-    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
-    await harness.start()
-    await harness.apply(*model())
+    harness = await started(*model(), double=lambda cluster: JobDouble(cluster, fails()))
     registry = harness.operator.metrics.registry
     wide = {"kind": "OutputDataset", "namespace": "default", "name": "wide"}
     await harness.settle()
@@ -136,9 +130,11 @@ async def test_a_waiting_run_and_a_failed_one_are_in_metrics() -> None:
 
 
 async def test_a_run_that_is_not_retried_is_in_metrics() -> None:
-    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
-    await harness.start()
-    await harness.apply(*model()[:-1], output(run={"retry": {"limit": 0}}))
+    harness = await started(
+        *model()[:-1],
+        output(run={"retry": {"limit": 0}}),
+        double=lambda cluster: JobDouble(cluster, fails()),
+    )
     await harness.wait_for("OutputDataset/wide", lambda raw: "lastRun" in raw.get("status", {}))
     await harness.settle()
     labels = {

@@ -12,12 +12,12 @@ from pyspark.errors import PySparkException
 from support.declared.sources import (
     NOW,
     by_field,
-    cuts_that_pass,
     files,
     reader,
     rows_at,
     snapshot_times,
 )
+from support.storage.disks import cuts_that_pass
 
 from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.typedfiles import conform, open_ipc

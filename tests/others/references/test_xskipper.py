@@ -11,7 +11,7 @@ from support.servers.references import Peer
 from support.skipping.indexeddata import last
 
 from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
-from snaploom.skipping.formats.parquetfiles import ServiceKeys
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
@@ -194,7 +194,7 @@ def test_a_store_is_carried_on_in_turn(spark: SparkSession, xskipper: Peer, tmp_
 def test_encrypted_stores_are_read_on_both_sides(
     spark: SparkSession, xskipper: Peer, data: str, tmp_path: Path, is_plain: bool
 ) -> None:
-    keys = ServiceKeys(MemoryKeyService(KEYS))
+    keys = ParquetKeys(MemoryKeyService(KEYS))
     xskipper.ask("keys", keys={k: base64.b64encode(v).decode() for k, v in KEYS.items()})
     their_store, subject = str(tmp_path / "theirs"), PathName("parquet", data, ())
     indexes = [["minmax", "i", {}, "columns"], ["valuelist", "t", {}, "footers"]]

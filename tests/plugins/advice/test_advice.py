@@ -21,10 +21,11 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    Term,
+    column_term,
 )
 from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
 from snaploom.skipping.core.predicates import Comparison, Operator
-from snaploom.skipping.core.terms import Term, column_term
 from snaploom.skipping.core.valueorder import Curve
 from snaploom.skipping.indexes.base import index_type
 

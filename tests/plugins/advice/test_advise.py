@@ -12,8 +12,7 @@ from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible
 from snaploom.plugins.advice.advise import ADVICE_COLUMNS, AdviceRequest, advise_target, read_log
 from snaploom.plugins.advice.report import Report
-from snaploom.skipping.spark.interfaces.enable import disable, enable
-from snaploom.skipping.spark.interfaces.sqlfrontend import sql
+from snaploom.skipping.spark.interfaces.enable import disable, enable, sql
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
 

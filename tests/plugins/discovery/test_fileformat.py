@@ -117,6 +117,8 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["2026-02-03T10:00:00Z", "2026-02-30 10:00:00"], STRING, None),
         (["NA", "3"], LONG, "NA"),
         (["", "3"], LONG, ""),
+        (["NA", "3", "\\N"], LONG, "NA \\N"),
+        (["2026-02-03", "n/a", "2026-02-04"], STRING, None),
         (["NA"], STRING, None),
         ([None, None], STRING, None),
         (["9" * 21], STRING, None),
@@ -128,14 +130,14 @@ def test_types_hold_every_value(
     rows = "".join("7," + ("" if v is None else f'"{v}"') + "\n" for v in values)
     found = profile(tmp_path, a__csv="n,v\n" + rows)
     assert found.column("v").type == kind
-    assert found.format_options.get("nullValue") == null
-
-
-def test_a_text_for_no_value_is_none_where_another_column_has_it_as_a_value(tmp_path: Path) -> None:
-    rows = "NA,3,Namibia\nDE,NA,Germany\n"
-    found = profile(tmp_path, a__csv="code,population,name\n" + rows)
-    assert found.column("population").type == STRING
-    assert "nullValue" not in found.format_options
+    assert found.null_texts == ({} if null is None else {"v": tuple(null.split(" "))})
+    is_other = kind == STRING and "2026-02-03" in values
+    assert (found.notes[-1:] == ("v is text for one row only: all other values are dates",)) == (
+        is_other and len(values) > 2
+    )
+    assert found.column("v").nulls == (0 if null is None else len(null.split(" "))) + (
+        values.count(None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,8 +206,9 @@ def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("Export of today\nid,name,city\n1,a,b\n2,c,d\n", "line 1 has 1 values"),
+        ("Export of today\nid,name,city\n1,a,b\n2,c,d\n", "line 1 has 1 value "),
         ("id,name\n1,a,b\n2,c,d\n", "line 1 has 2 values"),
+        ("id,name,n,m\n1,a,2\n2,c,3\n", "line 1 has 4 values"),
         ("id,name,n\n" + "1,a,2\n" * 300 + "Total,600\n", "line 302 has 2 values"),
         ("id,name,n\n" + "1,a,2\n" * 300 + "1,a,2,3\n", "line 302 has 4 values"),
     ],

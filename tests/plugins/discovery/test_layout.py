@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from unicodedata import normalize
 from uuid import UUID
 
 import pytest
@@ -269,10 +270,47 @@ def test_days_of_several_folders_are_found(form: str) -> None:
     assert found.guess is None
 
 
-def test_months_with_german_names_are_found() -> None:
-    names = ["Jan", "Februar", "März", "Ma\u0308rz", "Mai", "Okt", "Dezember"]
-    (found,) = sources(f"umsatz_1-{name}-20{24 + n}.csv" for n, name in enumerate(names))
-    assert [time.month for time in found.snapshots] == [1, 2, 3, 3, 5, 10, 12]
+MONTHS_OF_LANGUAGES = [
+    "Jan Februar März Apr. Mai Juni Jul Aug Sept Okt Nov Dezember",
+    "january Feb MAR April may Jun july aug Sep October nov dec",
+    "janvier févr. mars avril mai juin juillet août sept. octobre novembre décembre",
+    "janv. fév mars avr. mai juin juil. aout sep oct nov déc",
+    "enero febrero marzo abr mayo jun julio ago septiembre octubre nov diciembre",
+    "gen feb mar apr mag giu lug ago set ott nov dic",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    "path",
+    ["umsatz_2024-{}.csv", "{} 2024/x.csv", "1. {} 2024/x.csv", "2024/{}/x.csv", "x_01-{}-24.csv"],
+)
+@pytest.mark.parametrize("names", MONTHS_OF_LANGUAGES)
+def test_months_with_names_of_many_languages_are_found(names: str, path: str, form: str) -> None:
+    (found,) = sources(path.format(normalize(form, name)) for name in names.split())
+    assert [time.date() for time in found.snapshots] == [date(2024, n, 1) for n in range(1, 13)]
+
+
+@pytest.mark.parametrize("name", ["out_{}.csv", "{}/set.csv", "mag-{}.csv"])
+def test_words_that_are_months_elsewhere_are_no_months_by_themselves(name: str) -> None:
+    (found,) = sources(name.format(year) for year in (2023, 2024))
+    assert [time.date() for time in found.snapshots] == [date(2023, 1, 1), date(2024, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["s_{y}Q{q}.csv", "s {y}-q{q}.csv", "Q{q}_{y}.csv", "{q}Q{y}/s.csv", "s/{y}/Q{q}/a.csv",
+     "year={y}/quarter={q}/a.csv", "quarter={y}Q{q}/a.csv"],
+)  # fmt: skip
+def test_quarters_begin_with_their_first_month(path: str) -> None:
+    (found,) = sources(path.format(y=2023 + n // 4, q=n % 4 + 1) for n in range(6))
+    assert found.unit is Unit.QUARTER
+    assert [f"{time:%Y-%m-%d}" for time in found.snapshots] == [
+        "2023-01-01", "2023-04-01", "2023-07-01", "2023-10-01", "2024-01-01", "2024-04-01",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

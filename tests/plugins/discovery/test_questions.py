@@ -116,6 +116,20 @@ def test_what_stops_a_pair_is_explained(tmp_path: Path, pair: str, why: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("ids", "line"),
+    [
+        ("007 008", "spelling: 0.0 % as written, 100.0 % with STRIP_LEADING_ZEROS, 100.0 % with "),
+        ("x1 8", "spelling: 50.0 % as written, no more with any normalize"),
+    ],
+)
+def test_spellings_of_a_pair_are_explained(tmp_path: Path, ids: str, line: str) -> None:
+    (tmp_path / "shops.csv").write_text("shop_id,city\n7,x\n8,y\n")
+    (tmp_path / "sales.csv").write_text("n,shop_id\n" + "".join(f"1,{i}\n" for i in ids.split()))
+    result = snaploom("init", "--from", tmp_path, "--explain", "sales.shop_id=shops.shop_id")
+    assert line in result.out, result.out + result.err
+
+
+@pytest.mark.parametrize(
     ("options", "text"),
     [
         (("--explain", "orders.customer"), "did you mean `orders.customer_id`?"),

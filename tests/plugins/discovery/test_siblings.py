@@ -30,6 +30,19 @@ def test_parts_of_a_table_are_one_source(tmp_path: Path, form: str) -> None:
     assert "{file_variant:STRING}" in result.files["sources.yaml"]
 
 
+@pytest.mark.parametrize("form", ["sales_2024_{}", "{}_2024", "2024__{}__sales", "sales_2024{}"])
+@pytest.mark.parametrize("words", ["styczen luty marzec", "T1 T2 T3", "H1 H2"])
+def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(
+    tmp_path: Path, form: str, words: str
+) -> None:
+    result = found(tmp_path, **{form.format(word): orders(1) for word in words.split()})
+    assert [f"{profile.times[0]:%m-%d}" for profile in result.profiles] == ["01-01"] * len(
+        words.split()
+    )
+    (guess,) = result.guesses
+    assert "the year, and not months or other parts of it" in guess.text
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -19,9 +19,8 @@ from snaploom.plugins.site.indexstates import distinct_counts
 from snaploom.plugins.site.pagedata import OutputPage
 from snaploom.plugins.site.pages import Clock, declared_pages
 from snaploom.run.declarations import read_declarations
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Term
 from snaploom.skipping.core.filetable import FileTable, field_column
-from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.valueset import FIELD
 from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import IndexStore

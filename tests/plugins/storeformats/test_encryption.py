@@ -9,7 +9,7 @@ from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible, KeyUnavailable
-from snaploom.skipping.formats.parquetfiles import ServiceKeys
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.spark.interfaces.enable import disable, enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
@@ -35,7 +35,7 @@ def test_a_resource_is_encrypted_by_the_service_that_the_command_names(
 
 
 def test_the_builder_encrypts(spark: SparkSession, lake: Lake, service: MemoryKeyService) -> None:
-    enable(spark, lake.base, keys=ServiceKeys(service))
+    enable(spark, lake.base, keys=ParquetKeys(service))
     building = skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
     building.encrypted("footers", "columns").create()
     definition = lake.definition()
@@ -55,7 +55,7 @@ def test_only_those_with_keys_skip(
     spark: SparkSession, lake: Lake, service: MemoryKeyService
 ) -> None:
     on = f"ON parquet.`{lake.data}`"
-    enable(spark, lake.base, keys=ServiceKeys(service))
+    enable(spark, lake.base, keys=ParquetKeys(service))
     spark.sql(f"CREATE SKIPPING INDEX {on} (price MIN_MAX) WITH (footer_key_label = 'footers')")
     spark.sql(f"REFRESH SKIPPING INDEX {on}")
     assert spark.read.parquet(lake.data).where("price > 25").count() == 4
@@ -70,7 +70,7 @@ def test_only_those_with_keys_skip(
 def test_a_key_of_an_index_needs_one_of_the_footers(
     spark: SparkSession, lake: Lake, service: MemoryKeyService
 ) -> None:
-    enable(spark, lake.base, keys=ServiceKeys(service))
+    enable(spark, lake.base, keys=ParquetKeys(service))
     with pytest.raises(IndexNotPossible, match="footers in plain text"):
         spark.sql(
             f"CREATE SKIPPING INDEX ON parquet.`{lake.data}` (price MIN_MAX) "

@@ -16,9 +16,9 @@ from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.vault import VaultKeyService
 from snaploom.plugins.xskipper.layout import column_keys, parse_column_keys
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.formats.parquetfiles import ServiceKeys, open_keys
+from snaploom.skipping.formats.parquetfiles import ParquetKeys, open_keys
 
 LABELS = ("footer", "columns", "other")
 
@@ -37,13 +37,13 @@ def encrypted(plaintext_footer: bool = False) -> SkippingDefinition:
 
 def written(folder: Path, definition: SkippingDefinition, service: MemoryKeyService) -> bytes:
     store = LocalObjectStore(folder, create=True)
-    XskipperDirectory(store, ServiceKeys(service)).write([some_rows()], definition)
+    XskipperDirectory(store, ParquetKeys(service)).write([some_rows()], definition)
     (part,) = folder.glob("*.parquet")
     return part.read_bytes()
 
 
 def read(folder: Path, service: MemoryKeyService | None) -> pa.Table:
-    keys = None if service is None else ServiceKeys(service)
+    keys = None if service is None else ParquetKeys(service)
     return XskipperDirectory(LocalObjectStore(folder, create=False), keys).read().rows
 
 

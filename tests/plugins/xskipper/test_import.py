@@ -22,12 +22,10 @@ from support.skipping.xskipperfiles import (
 from snaploom.errors import IndexNotPossible
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.xskipper.imports import Verify, follows, import_rows, plan_import
-from snaploom.plugins.xskipper.storereader import StoredMetadata
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory
+from snaploom.skipping.core.definition import IndexDefinition, Term, column_term
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
-from snaploom.skipping.core.terms import Term, column_term
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.lifecycle.interchange import Imported
 

@@ -16,9 +16,9 @@ from support.servers.keyservices import MemoryKeyService
 
 from snaploom.errors import KeyUnavailable
 from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
-from snaploom.plugins.xskipper.storereader import StoredMetadata, read_part
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, read_part
 from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
-from snaploom.skipping.formats.parquetfiles import ServiceKeys
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 
 FILES = Path(__file__).parents[2] / "support" / "components" / "xskipper"
 KEYS = {"footers": b"0123456789abcdef", "columns": b"fedcba9876543210"}
@@ -134,7 +134,7 @@ def test_streams_come_back_byte_for_byte() -> None:
 @pytest.mark.parametrize("name", ["encrypted", "readable-footer"])
 def test_encrypted_ones_need_their_keys(name: str) -> None:
     data = (FILES / f"{name}.parquet").read_bytes()
-    store = read_part(data, name, ServiceKeys(MemoryKeyService(KEYS)))
+    store = read_part(data, name, ParquetKeys(MemoryKeyService(KEYS)))
     labels = [(index.label, index.key_label) for index in store.layout.indexes]
     assert labels == [
         ("minmax(i)", "columns"),
@@ -145,6 +145,6 @@ def test_encrypted_ones_need_their_keys(name: str) -> None:
     assert (both(store, "0.min"), both(store, "2.max")) == ([0, 100], [19, 119])
     assert sorted(both(store, "1.set")[1]) == sorted(of("t", 1))
     wrong = {**KEYS, "columns": b"another key here"}
-    for keys in (None, ServiceKeys(MemoryKeyService(wrong)), ServiceKeys(MemoryKeyService({}))):
+    for keys in (None, ParquetKeys(MemoryKeyService(wrong)), ParquetKeys(MemoryKeyService({}))):
         with pytest.raises(KeyUnavailable):
             read_part(data, name, keys)

@@ -28,7 +28,7 @@ from support.skipping.xskipperfiles import (
 
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
 from snaploom.skipping.indexes.bloomfilter import BLOOM_FILTER

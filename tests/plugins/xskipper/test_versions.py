@@ -25,8 +25,7 @@ from support.skipping.xskipperfiles import (
 
 from snaploom.errors import IndexNotFound, IndexUnreadable
 from snaploom.files.local import LocalObjectStore
-from snaploom.plugins.xskipper.storereader import StoredMetadata
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory
 
 BOUNDS = pa.struct([("min", pa.int32()), ("max", pa.int32())])
 V4 = {"version": 4, "tableIdentifier": "/data/t"}

@@ -30,10 +30,14 @@ from support.skipping.xskipperfiles import (
 from snaploom.errors import IndexNotPossible
 from snaploom.files.local import LocalObjectStore
 from snaploom.files.stores import open_store
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.plugins.xskipper.translation import layout_of
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
-from snaploom.skipping.core.terms import arrow_type, expression_term
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    SkippingDefinition,
+    arrow_type,
+    expression_term,
+)
 
 BOUNDS = index_of("i1", "MIN_MAX", "Price", "int")
 BLOOM = index_of("i2", "BLOOM_FILTER", "k", "bigint", items="VALUES", fpp="0.02")

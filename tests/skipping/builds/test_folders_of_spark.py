@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
-from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.relationfiles import first_files, relation_files
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 from snaploom.skipping.spark.targets.targetfiles import (
     columns_frame,
+    first_files,
     list_folder,
     list_relation,
+    relation_files,
 )
 from snaploom.skipping.spark.targets.targetlookup import open_path
 

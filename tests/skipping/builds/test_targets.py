@@ -9,7 +9,7 @@ from support.skipping.indexeddata import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.output.layout import MARKER
-from snaploom.skipping.core.terms import column_term
+from snaploom.skipping.core.definition import column_term
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
 

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.skipping.indexeddata import FILES, on_and_off
 
 from snaploom.policy.fileformats import AVRO_CLASS
-from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import explain, setting
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 FORMATS = ("parquet", "orc", "json", "avro")

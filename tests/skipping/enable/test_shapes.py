@@ -1,7 +1,6 @@
 """Conditions in the forms that Spark's optimizer gives them: files are skipped for them."""
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.indexeddata import FILES, build_index, counted, last, on_and_off, write_files
 
-from snaploom.skipping.spark.interfaces import explain as explaining
+from snaploom.skipping.spark.interfaces import enable as explaining
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
@@ -209,44 +208,12 @@ def test_scans_with_other_conditions_share_no_exchange(skipping: SparkSession, t
     assert on == off == ["Row(x=14)", "Row(x=15)", "Row(x=3)", "Row(x=3)"]
 
 
-def data_files(path: str) -> list[Path]:
-    return sorted(Path(path).glob("part-*.parquet"))
-
-
 @pytest.fixture
 def own(skipping: SparkSession, location: str, folder: Path) -> str:
     """A folder of its own, indexed by id."""
     path = write_files(skipping, folder)
     build_index(skipping, location, path, ("id",))
     return path
-
-
-def test_file_rewritten_in_place_is_read(skipping: SparkSession, own: str) -> None:
-    first = data_files(own)[0]
-    skipping.range(500, 501).selectExpr("id").coalesce(1).write.parquet(f"{own}-other")
-    first.write_bytes(data_files(f"{own}-other")[0].read_bytes())
-    (first.parent / f".{first.name}.crc").unlink()
-    frame = skipping.read.schema("id long").parquet(own).where("id = 500")
-    assert frame.count() == 1
-    assert (last(skipping).kept_files, last(skipping).indexes[0].stale) == (1, 1)
-
-
-def test_file_touched_is_read(skipping: SparkSession, own: str) -> None:
-    os.utime(data_files(own)[0], (1, 1))
-    assert skipping.read.parquet(own).where("id = 99").count() == 1
-    assert last(skipping).kept_files == 2
-
-
-def test_file_added_is_read(skipping: SparkSession, own: str) -> None:
-    skipping.range(5, 6).coalesce(1).write.mode("append").parquet(own)
-    assert skipping.read.schema("id long").parquet(own).where("id = 5").count() == 2
-    assert (last(skipping).kept_files, last(skipping).indexes[0].missing) == (2, 1)
-
-
-def test_column_read_as_another_type_is_not_served(skipping: SparkSession, own: str) -> None:
-    frame = skipping.read.schema("id decimal(20,0)").parquet(own).where("id = 5")
-    assert frame.count() == 1
-    assert last(skipping).kept_files == FILES
 
 
 def test_other_reader_does_not_use_the_index(rows: DataFrame) -> None:

@@ -11,8 +11,7 @@ from support.skipping.indexinterfaces import plan_text
 from snaploom import skipping as public
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.core.predicates import WIDTH
-from snaploom.skipping.spark.interfaces.enable import decider_of, setting, statistics
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import decider_of, explain, setting, statistics
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.optimizer import requests
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from support.skipping.indexeddata import on_and_off
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import explain
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 CONDITIONS = ("v = 'v2'", "upper(v) = 'V2'", "v LIKE 'v2%'", "v IN ('v2', 'zz')", "s.x = 'x2'")

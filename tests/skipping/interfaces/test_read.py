@@ -7,17 +7,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from support.skipping.indexinterfaces import Lake
 from support.weaving import smallmodels
 from support.weaving.loom import Loom, ids
 from support.weaving.smallmodels import key_field, relationship
 
 import snaploom
 from snaploom import skipping
+from snaploom.cli.main import run_command
 from snaploom.engine.rowcounts import Weaving
 from snaploom.models.datarelationship import Normalization
 from snaploom.models.outputdataset import DataFormat
 from snaploom.models.report import RunPhase
-from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.policy.fileformats import AVRO_CLASS, READ_OPTIONS, SPARK_FORMATS
+from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.types.keytexts import normalized
 
@@ -120,3 +123,42 @@ def test_an_index_loses_no_row_of_a_join_by_normalised_keys(
         assert partners == (expected if wanted else [])
     with skipping.without_skipping(spark):
         assert matches() == found
+
+
+def by_sql(spark: SparkSession, lake: Lake) -> None:
+    enable.sql(spark, f"CREATE SKIPPING INDEX ON avro.`{lake.data}` (id MIN_MAX)")
+    enable.sql(spark, f"REFRESH SKIPPING INDEX ON avro.`{lake.data}`")
+
+
+def by_builder(spark: SparkSession, lake: Lake) -> None:
+    skipping.skipping_index(spark).on_path(lake.data, "avro").add_min_max("id").build()
+
+
+def by_command(spark: SparkSession, lake: Lake) -> None:
+    place = (lake.data, "--format", "avro", "--location", lake.base)
+    assert run_command(["index", "build", *place, "-i", "id MIN_MAX"]) == 0
+
+
+def by_resource(spark: SparkSession, lake: Lake) -> None:
+    path = lake.declare(
+        target={"path": {"uri": lake.data, "format": "avro"}},
+        indexes=[{"type": "MIN_MAX", "column": "id"}],
+    )
+    assert run_command(["index", "apply", "-f", str(path)]) == 0
+
+
+@pytest.mark.parametrize("declare", [by_sql, by_builder, by_command, by_resource])
+def test_avro_is_indexed_and_skipped_by_its_short_name(
+    spark: SparkSession, lake: Lake, declare
+) -> None:
+    files = Lake(lake.folder / "avro")
+    spark.conf.set("spark.snaploom.skipping.locations", files.base)
+    for number in range(2):
+        rows = spark.range(number * 10, number * 10 + 10).coalesce(1)
+        rows.write.format(AVRO_CLASS).mode("append").save(files.data)
+    declare(spark, files)
+    assert files.definition().target.format == "avro"
+    skipping.enable(spark, files.base)
+    assert spark.read.format(AVRO_CLASS).load(files.data).where("id >= 10").count() == 10
+    assert skipping.statistics(spark).dropped_files == 1
+    skipping.disable(spark)

@@ -14,9 +14,9 @@ from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
 from snaploom.plugins.xskipper.names import LOCATION
 from snaploom.skipping import skipping_index
-from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS
-from snaploom.skipping.statements.parser import parse_subject
+from snaploom.skipping.statements.syntax import parse_subject
 
 Items = tuple[tuple[str, str], ...]
 """Type and column."""
@@ -32,7 +32,7 @@ def errors(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 def by_sql(spark: SparkSession, lake: Lake, items: Items, form: str) -> str:
     columns = ", ".join(f"{column} {kind}" for kind, column in items)
     with pytest.raises(IndexNotPossible) as refusal:
-        sqlfrontend.sql(
+        enable.sql(
             spark,
             f"CREATE SKIPPING INDEX ON parquet.`{lake.data}` ({columns}) "
             f"WITH (location = '{lake.base}', form = '{form}')",
@@ -233,10 +233,10 @@ def test_applying_a_resource_over_spoilt_files_fails(
 
 def test_a_statement_over_spoilt_files_fails(spark: SparkSession, lake: Lake) -> None:
     place = f"parquet.`{lake.data}`"
-    sqlfrontend.sql(spark, f"CREATE SKIPPING INDEX ON {place} (name VALUE_SET)")
+    enable.sql(spark, f"CREATE SKIPPING INDEX ON {place} (name VALUE_SET)")
     spoil(*files_of(lake))
     with pytest.raises(SkippingError, match="none of the 3 files could be indexed"):
-        sqlfrontend.sql(spark, f"REFRESH SKIPPING INDEX ON {place}")
+        enable.sql(spark, f"REFRESH SKIPPING INDEX ON {place}")
 
 
 def test_one_spoilt_file_is_a_warning(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

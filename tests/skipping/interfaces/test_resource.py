@@ -11,7 +11,7 @@ from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexAlreadyExists, IndexOwned
 from snaploom.skipping.lifecycle.alteration import Alteration
-from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.statements.syntax import PathName
 
 
@@ -67,14 +67,14 @@ def test_an_owned_index_is_refreshed_and_described_by_others_and_not_changed(
 ) -> None:
     apply(lake)
     path = f"parquet.`{lake.data}`"
-    sqlfrontend.sql(spark, f"REFRESH SKIPPING INDEX ON {path} FULL")
-    assert sqlfrontend.sql(spark, f"DESC SKIPPING INDEX ON {path}").count() == 1
+    enable.sql(spark, f"REFRESH SKIPPING INDEX ON {path} FULL")
+    assert enable.sql(spark, f"DESC SKIPPING INDEX ON {path}").count() == 1
     for statement in (
         "DROP SKIPPING INDEX ON {}",
         "ALTER SKIPPING INDEX ON {} WITH (enabled=true)",
     ):
         with pytest.raises(IndexOwned, match="SkippingIndex/of-lake"):
-            sqlfrontend.sql(spark, statement.format(path))
+            enable.sql(spark, statement.format(path))
     assert command("drop", lake) == 1
     assert "SkippingIndex/of-lake" in capsys.readouterr().err
     declared = str(lake.declare())
@@ -129,7 +129,7 @@ def owned(spark: SparkSession, lake: Lake) -> Iterator[Lake]:
 
 
 def statement(text: str) -> Act:
-    return lambda spark, lake: sqlfrontend.sql(spark, text.format(f"parquet.`{lake.data}`"))
+    return lambda spark, lake: enable.sql(spark, text.format(f"parquet.`{lake.data}`"))
 
 
 def verb(name: str, *arguments: object) -> Act:

@@ -8,16 +8,16 @@ from support.skipping.indexinterfaces import Lake
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, IndexNotPossible, StatementInvalid
 from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces import enable
 
 
 @pytest.fixture
 def table(spark: SparkSession, lake: Lake) -> Iterator[str]:
     spark.sql(f"CREATE TABLE skipping_sales USING parquet LOCATION '{lake.data}'")
     spark.sql("MSCK REPAIR TABLE skipping_sales")
-    sqlfrontend.accept_statements(spark)
+    enable.accept_statements(spark)
     yield "skipping_sales"
-    sqlfrontend.leave_statements(spark)
+    enable.leave_statements(spark)
     spark.sql("DROP TABLE skipping_sales")
 
 
@@ -60,9 +60,9 @@ def test_a_misspelt_statement_never_reaches_spark(
 
 
 def test_disabling_gives_spark_its_own_sql_back(spark: SparkSession, lake: Lake) -> None:
-    sqlfrontend.accept_statements(spark)
-    sqlfrontend.accept_statements(spark)
-    sqlfrontend.leave_statements(spark)
+    enable.accept_statements(spark)
+    enable.accept_statements(spark)
+    enable.leave_statements(spark)
     assert "sql" not in vars(spark)
 
 

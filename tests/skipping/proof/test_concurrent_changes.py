@@ -31,9 +31,8 @@ from support.skipping.proofcases import ProofCase
 from snaploom.errors import IndexBusy
 from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.lifecycle import operations
-from snaploom.skipping.lifecycle.machine import Timing
-from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.lifecycle.operations import Timing
+from snaploom.skipping.spark.interfaces.enable import explain, setting
 from snaploom.skipping.stores.catalog import open_base
 
 FILES = 3

@@ -29,11 +29,11 @@ from support.skipping.prooftables import ProofTable
 
 from snaploom.policy.sqlfunctions import FUNCTIONS as KNOWN
 from snaploom.policy.sqlfunctions import Determinism, Kind
-from snaploom.skipping.core import terms
+from snaploom.skipping.core import definition
 from snaploom.skipping.spark.interfaces.enable import setting, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
 from snaploom.skipping.spark.relations import expressions
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 
 FILES = 4
 
@@ -458,7 +458,7 @@ def test_keys_of_version_1_are_not_used_until_they_are_built_again(
 ) -> None:
     case.write_sql("SELECT 'ab' s", "SELECT 'xy' s")
     with monkeypatch.context() as patch:
-        patch.setattr(terms, "_EXPRESSION", terms._EXPRESSION_BEFORE)
+        patch.setattr(definition, "_EXPRESSION", definition._EXPRESSION_BEFORE)
         case.index(lambda builder: builder.add_expression("VALUE_SET", "upper(s)"))
     command = f"build it again with `snaploom index refresh file:{case.path}`"
     assert case.kept("upper(s) = 'AB'") == 2

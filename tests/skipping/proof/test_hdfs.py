@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.onequalsoff import skipping_by
 
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import explain
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName

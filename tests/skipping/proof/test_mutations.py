@@ -18,7 +18,7 @@ from snaploom.skipping.core import filetable
 from snaploom.skipping.core.filetable import FileTable, Matched
 from snaploom.skipping.core.predicates import Operator
 from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.optimizer import decision, judgement
+from snaploom.skipping.spark.optimizer import decision
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations import fingerprint
 
@@ -100,7 +100,7 @@ def test_identity_without_length_and_time_is_noticed(
         rows = pc.fill_null(found, filetable.UNKNOWN_ROW).to_numpy(zero_copy_only=False)
         return Matched(rows.astype(np.int64), 0, 0)
 
-    monkeypatch.setattr(judgement, "match", by_path)
+    monkeypatch.setattr(decision, "match", by_path)
     # The check of inode and change time is a second safeguard, which finds this where there is one.
     monkeypatch.setattr(decision, "tags_of_dropped", lambda _listed, _judged: "")
     with pytest.raises(AssertionError, match="a = 9"):

@@ -25,7 +25,7 @@ from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unkn
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, columns
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 
 EACH = int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")) * 6
 """Conditions of each form."""

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests
 
 
 @pytest.fixture(scope="session")
@@ -26,20 +26,20 @@ def partitioned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 def decider(spark: SparkSession) -> Iterator[KeepNamed]:
     """Keeps only the first file; a test that reads ten rows of forty shows that the rule worked."""
     named = KeepNamed()
-    rule.install(spark, named, SETTINGS, named.concerns)
-    failures = rule.errors(spark)[0]
+    requests.install(spark, named, SETTINGS, named.concerns)
+    failures = requests.errors(spark)[0]
     yield named
-    rule.uninstall(spark)
-    assert rule.errors(spark)[0] == failures
+    requests.uninstall(spark)
+    assert requests.errors(spark)[0] == failures
 
 
 @pytest.fixture
 def truthful(spark: SparkSession) -> Iterator[Truthful]:
     """Keeps the file that holds the requested id."""
     decider = Truthful()
-    rule.install(spark, decider, SETTINGS, decider.concerns)
+    requests.install(spark, decider, SETTINGS, decider.concerns)
     yield decider
-    rule.uninstall(spark)
+    requests.uninstall(spark)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import Request, SetConf, write_parts
 
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 
 
 def test_listing_has_every_file_with_its_identity(spark: SparkSession, parts: str) -> None:

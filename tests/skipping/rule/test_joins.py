@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import KeepNamed, SetConf, plan_text
 
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests
 
 KEYS = "(VALUES (3L, 'a'), (17L, 'b'), (null, 'c')) AS k(key, name)"
 
@@ -63,9 +63,9 @@ class ByKeys(KeepNamed):
 @pytest.fixture
 def by_keys(spark: SparkSession, table: str) -> ByKeys:
     decider = ByKeys()
-    rule.install(spark, decider, [], decider.concerns)
+    requests.install(spark, decider, [], decider.concerns)
     yield decider
-    rule.uninstall(spark)
+    requests.uninstall(spark)
 
 
 def rows(spark: SparkSession, query: str) -> list[str]:
@@ -83,7 +83,7 @@ def test_keys_of_a_join_drop_files_and_no_rows(
         ["col", "id", "bigint"],
     ] in by_keys.filters
     assert "skipping: 2 of 4 files" in plan_text(spark.sql(query))
-    rule.uninstall(spark)
+    requests.uninstall(spark)
     assert rows(spark, query) == pruned
 
 
@@ -91,7 +91,7 @@ def test_keys_of_a_join_drop_files_and_no_rows(
 def test_other_joins_decide_nothing(spark: SparkSession, by_keys: ByKeys, query: str) -> None:
     kept = rows(spark, query)
     assert "InSet" not in json.dumps([request.header for request in by_keys.requests])
-    rule.uninstall(spark)
+    requests.uninstall(spark)
     assert rows(spark, query) == kept
 
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import SETTINGS, KeepNamed, write_parts
 
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests
 from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.relations.hadoop import JavaRule
 from snaploom.skipping.spark.targets.targetfiles import list_relation
 
 
@@ -38,11 +38,11 @@ def own(spark: SparkSession, tmp_path: Path) -> str:
 
 @contextmanager
 def asking(spark: SparkSession, decider: Callable[[str], str]) -> Iterator[None]:
-    rule.install(spark, decider, SETTINGS)
+    requests.install(spark, decider, SETTINGS)
     try:
         yield
     finally:
-        rule.uninstall(spark)
+        requests.uninstall(spark)
 
 
 def count_each(spark: SparkSession, path: str, *conditions: str) -> None:
@@ -84,11 +84,11 @@ def test_forgotten_listing_is_sent_once_more(spark: SparkSession, own: str) -> N
         asked.append(Request.parse(text).is_without_files)
         return FORGOTTEN if asked[-1] else "1111"
 
-    failures, _ = rule.errors(spark)
+    failures, _ = requests.errors(spark)
     with asking(spark, forgetful):
         count_each(spark, own, "id >= 0", "id >= -1")
     assert asked == [False, True, False]
-    assert rule.errors(spark)[0] == failures
+    assert requests.errors(spark)[0] == failures
 
 
 @pytest.mark.parametrize("count", [1, 30, 60, 400])

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests
 
 Read = Callable[[SparkSession, str], DataFrame]
 
@@ -82,7 +82,7 @@ def test_no_filter_asks_nothing(spark: SparkSession, decider: KeepNamed, parts: 
 def test_relation_without_concern_is_asked_for_no_files(
     spark: SparkSession, decider: KeepNamed, parts: str
 ) -> None:
-    rule.install(spark, decider, SETTINGS, lambda header: False)
+    requests.install(spark, decider, SETTINGS, lambda header: False)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
     assert decider.requests == []
 

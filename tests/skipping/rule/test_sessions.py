@@ -7,7 +7,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf
 
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests
 
 
 def rules(spark: SparkSession) -> list[str]:
@@ -30,22 +30,22 @@ def module(spark: SparkSession, name: str) -> JavaObject:
 
 
 def test_installing_again_adds_no_second_rule(spark: SparkSession, decider: KeepNamed) -> None:
-    rule.install(spark, decider, SETTINGS)
+    requests.install(spark, decider, SETTINGS)
     assert rules(spark).count("SkippingRule") == 1
 
 
 def test_uninstalled_session_reads_everything(
     spark: SparkSession, decider: KeepNamed, parts: str
 ) -> None:
-    rule.uninstall(spark)
-    assert not rule.is_installed(spark)
+    requests.uninstall(spark)
+    assert not requests.is_installed(spark)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
 
 
 def test_new_session_has_the_rule(spark: SparkSession, decider: KeepNamed, parts: str) -> None:
     session = spark.newSession()
     assert session.read.parquet(parts).where("id >= 0").count() == 10
-    assert rule.is_installed(session)
+    assert requests.is_installed(session)
 
 
 def test_rule_survives_a_replaced_list(spark: SparkSession, decider: KeepNamed, parts: str) -> None:
@@ -60,7 +60,7 @@ def test_rules_of_others_stay(spark: SparkSession, decider: KeepNamed) -> None:
     experimental = spark._jsparkSession.experimental()
     appended = experimental.extraOptimizations().appended(others)
     getattr(experimental, "extraOptimizations_$eq")(appended)
-    rule.install(spark, decider, SETTINGS)
+    requests.install(spark, decider, SETTINGS)
     assert rules(spark)[-1] == "SkippingRule"
     assert len(rules(spark)) == 2
     replace_rules(spark)
@@ -125,26 +125,26 @@ WRONG: dict[str, tuple[Callable[[str], str | None], str]] = {
 def test_wrong_answer_keeps_all_files_and_is_counted(
     spark: SparkSession, parts: str, decider: Callable[[str], str | None], message: str
 ) -> None:
-    before, _ = rule.errors(spark)
-    rule.install(spark, decider, SETTINGS)
+    before, _ = requests.errors(spark)
+    requests.install(spark, decider, SETTINGS)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
-    after, text = rule.errors(spark)
-    rule.uninstall(spark)
+    after, text = requests.errors(spark)
+    requests.uninstall(spark)
     assert after > before
     assert message in text
 
 
 def test_concern_that_raises_does_not_change_the_query(spark: SparkSession, parts: str) -> None:
-    rule.install(spark, lambda request: "0000", SETTINGS, raises)
+    requests.install(spark, lambda request: "0000", SETTINGS, raises)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
-    rule.uninstall(spark)
-    assert rule.errors(spark)[1] == "ValueError: no metadata"
+    requests.uninstall(spark)
+    assert requests.errors(spark)[1] == "ValueError: no metadata"
 
 
 def test_no_answer_leaves_the_plan_as_it_was(spark: SparkSession, parts: str) -> None:
-    rule.install(spark, lambda request: None, SETTINGS)
+    requests.install(spark, lambda request: None, SETTINGS)
     frame = spark.read.parquet(parts).where("id >= 0")
     plan = frame._jdf.queryExecution().optimizedPlan().toString()
-    rule.uninstall(spark)
+    requests.uninstall(spark)
     assert frame.count() == 40
     assert "skipping" not in plan

@@ -62,6 +62,23 @@ class CommandResult:
         return json.loads(self.out)
 
 
+def done(result: CommandResult) -> CommandResult:
+    assert result.code == 0, result.err + result.out
+    return result
+
+
+NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
+
+
+def assert_one_error(result: CommandResult, *texts: str, code: int = 1) -> None:
+    assert result.code == code, result.err
+    for text in ("found:", "expected:", "fix:"):
+        assert result.err.count(f"  {text}") == 1, result.err
+    for text in texts:
+        assert text in result.err
+    assert not [noise for noise in NOISE if noise in result.err + result.out], result.err
+
+
 def snaploom(*arguments: object) -> CommandResult:
     """Run the command line in this process."""
     out, err = io.StringIO(), io.StringIO()

@@ -1,6 +1,5 @@
 """Declared sources and bundles of them, as short as tests want them."""
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.files.listed import NoOtherFiles
-from snaploom.files.typedfiles import FAULTS, Reader
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.datasource import DataSource
@@ -94,18 +92,6 @@ def saved(frame: DataFrame, data_format: str, folder: str) -> None:
     Path(folder).mkdir(parents=True)
     with pa.ipc.new_file(f"{folder}/part.arrow", table.schema) as out:
         out.write_table(table)
-
-
-def cuts_that_pass(reader: Reader, whole: bytes) -> list[int]:
-    """Bytes after which a file can end without an error of its reader; it must be read whole."""
-    for batch in reader(pa.BufferReader(whole)):
-        batch.validate(full=True)
-    passed = []
-    for end in range(len(whole)):
-        with contextlib.suppress(*FAULTS):
-            list(reader(pa.BufferReader(whole[:end])))
-            passed.append(end)
-    return passed
 
 
 def snapshot_times(source: SourceReader) -> list[int]:

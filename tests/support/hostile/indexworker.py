@@ -25,8 +25,7 @@ from pathlib import Path
 from support.hostile.indexfolders import Place, a_target
 from support.skipping.faketarget import URI
 
-from snaploom.cli.console import OutputForm
-from snaploom.cli.errordisplay import show_failure
+from snaploom.cli.console import OutputForm, show_failure
 from snaploom.cli.index import create as interchange
 from snaploom.cli.index import create as lifecycle
 from snaploom.cli.index import describe, stats
@@ -34,13 +33,12 @@ from snaploom.cli.index.options import PlaceOptions
 from snaploom.errors import SnaploomError
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.xskipper.imports import import_index
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
+from snaploom.skipping.core.definition import column_term
 from snaploom.skipping.core.filetable import Listing, match
 from snaploom.skipping.core.predicates import Comparison, In, IsNull, Operator, Predicate
-from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.lifecycle.machine import Timing
-from snaploom.skipping.lifecycle.operations import refresh
+from snaploom.skipping.indexes.base import evaluate
+from snaploom.skipping.lifecycle.operations import Timing, refresh
 from snaploom.skipping.stores import catalog as bases
 from snaploom.skipping.stores.catalog import FolderBase, IndexCatalog, Problem
 

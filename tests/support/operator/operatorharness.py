@@ -1,9 +1,7 @@
 """The operator as tests use it: over a cluster in memory, pass by pass, or over a real one.
 
 ```python
-harness = FakeHarness()
-await harness.start()
-await harness.apply(*model())
+harness = await started(*model())
 await harness.wait_for("OutputDataset/wide", is_ready)
 await harness.advance(3600)
 ```
@@ -246,6 +244,14 @@ class FakeHarness(OperatorHarness):
             if not await self.double.step():
                 break
         raise AssertionError(f"{identity} is not as it should be: {yaml.safe_dump(found)}")
+
+
+async def started(*declarations: Raw | Path, **options: Any) -> FakeHarness:
+    """A harness that has started, and what was declared to it since."""
+    harness = FakeHarness(**options)
+    await harness.start()
+    await harness.apply(*declarations)
+    return harness
 
 
 class OperatorThread:

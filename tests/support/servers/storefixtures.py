@@ -8,14 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.servers import s3servers
 from support.servers.ports import free_port
-from support.servers.s3servers import (
-    READY_SECONDS,
-    S3Server,
-    installed,
-    running_moto,
-    running_versitygw,
-)
 
 COMPONENT = Path(__file__).parents[1] / "components" / "hdfs"
 SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")
@@ -29,7 +23,7 @@ def running_hdfs(folder: Path) -> Iterator[str]:
     """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
     port = free_port()
     jars = [
-        f"{installed('jars', 'hdfs')}/*",
+        f"{s3servers.installed('jars', 'hdfs')}/*",
         *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
     ]
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -51,7 +45,7 @@ def running_hdfs(folder: Path) -> Iterator[str]:
 
 
 def _await_ready(server: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + s3servers.READY_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise RuntimeError(f"HDFS ended at once: {log.read_text()[-2000:]}")
@@ -62,16 +56,16 @@ def _await_ready(server: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3servers.S3Server]:
     """An S3 server whose conditional writes are right."""
-    with running_versitygw(tmp_path_factory.mktemp("versitygw")) as server:
+    with s3servers.running_versitygw(tmp_path_factory.mktemp("versitygw")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3servers.S3Server]:
     folder: Path = tmp_path_factory.mktemp("moto")
-    with running_moto(folder) as server:
+    with s3servers.running_moto(folder) as server:
         yield server
 
 

@@ -23,9 +23,9 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    column_term,
 )
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
-from snaploom.skipping.core.terms import column_term
 
 _numbers = itertools.count()
 

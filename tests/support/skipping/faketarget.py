@@ -8,9 +8,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    Target,
+    Term,
+    arrow_type,
+    column_term,
+)
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
-from snaploom.skipping.core.terms import Term, arrow_type, column_term
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.lifecycle.declaration import Progress
 

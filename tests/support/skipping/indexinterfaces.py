@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import StoredState
@@ -188,7 +188,7 @@ WHERE = "day > '2024-01-01'"
 
 
 def by_sql(spark: SparkSession, lake: Lake) -> None:
-    sqlfrontend.sql(
+    enable.sql(
         spark,
         f"""CREATE SKIPPING INDEX ON parquet.`{lake.data}` (
             day PARTITION, price MIN_MAX, person.age MIN_MAX, name VALUE_SET(50),
@@ -198,7 +198,7 @@ def by_sql(spark: SparkSession, lake: Lake) -> None:
 
 
 def by_seed(spark: SparkSession, lake: Lake) -> None:
-    sqlfrontend.sql(
+    enable.sql(
         spark,
         f"""CREATE SKIPPING INDEX ON parquet.`{lake.data}` FOR COLUMNS (
             day PARTITION, price MIN_MAX, person.age MIN_MAX, name VALUE_LIST(50),

@@ -20,9 +20,10 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    Term,
+    column_term,
 )
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.terms import Term, column_term
 from snaploom.skipping.lifecycle.operations import refresh
 from snaploom.skipping.stores.folder import FolderIndexStore
 from snaploom.skipping.stores.port import IndexStore, Segment, StoredState

@@ -17,8 +17,7 @@ from snaploom.skipping.spark.interfaces.enable import decider_of, without_skippi
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.spark.optimizer.usage import RelationOutcome
-from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import PathName, Subject
+from snaploom.skipping.statements.syntax import PathName, Subject, parse_subject
 
 Declare = Callable[[IndexBuilder], IndexBuilder]
 

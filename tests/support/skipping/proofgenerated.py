@@ -35,8 +35,7 @@ from support.skipping.proofmetadata import Facts, Plain, facts_of, held_sets
 from support.skipping.prooftables import ProofTable, make_table
 
 from snaploom.errors import SnaploomError
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import column_term
+from snaploom.skipping.core.definition import IndexDefinition, column_term
 from snaploom.skipping.indexes.base import index_type, registered_types
 
 _TEXTS = ("s", "x", "st.s")

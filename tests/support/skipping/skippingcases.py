@@ -21,6 +21,10 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    Term,
+    Value,
+    arrow_type,
+    column_term,
 )
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
 from snaploom.skipping.core.hashes import xxhash64
@@ -41,9 +45,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
     Unknown,
 )
-from snaploom.skipping.core.terms import Term, Value, arrow_type, column_term
-from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.indexes.base import Feed, index_type
+from snaploom.skipping.indexes.base import Feed, evaluate, index_type
 
 TEXTS = ("string", "binary")
 NUMBERS = ("int", "bigint", "float", "double", "decimal(10,2)", "decimal(38,4)")
@@ -176,7 +178,7 @@ def fed(index: IndexDefinition, content: Sequence[Sequence[Value | None]]) -> li
         pairs = zip(content, index.terms, strict=True)
         return [pa.array(values, arrow_type(term.data_type)) for values, term in pairs]
     data_type = index.term.data_type
-    hashes = [None if value is None else xxhash64(value, data_type) for value in content[0]]
+    hashes = [None if value is None else xxhash64([value], data_type)[0] for value in content[0]]
     return [pa.array(hashes, pa.int64())]
 
 

@@ -23,9 +23,9 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
     Target,
+    column_term,
 )
 from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
-from snaploom.skipping.core.terms import column_term
 
 UDT = "io.xskipper.metadatastore.parquet.ParquetBaseClauseTranslator$BloomFilterMetaDataTypeUDT"
 

@@ -1,14 +1,18 @@
-"""Folders that refuse writes, read-only or full; for root too, who heeds no permissions."""
+"""Folders that refuse writes, for root too, who heeds no permissions; and files that were cut."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from snaploom.files.typedfiles import FAULTS, Reader
 
 
 @contextmanager
@@ -46,3 +50,15 @@ def _mounted(folder: Path, options: str) -> Iterator[None]:
     finally:
         # Lazily: Spark's JVM keeps a file open when closing it failed for want of room.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def cuts_that_pass(reader: Reader, whole: bytes) -> list[int]:
+    """Bytes after which a file can end without an error of its reader; it must be read whole."""
+    for batch in reader(pa.BufferReader(whole)):
+        batch.validate(full=True)
+    passed = []
+    for end in range(len(whole)):
+        with contextlib.suppress(*FAULTS):
+            list(reader(pa.BufferReader(whole[:end])))
+            passed.append(end)
+    return passed

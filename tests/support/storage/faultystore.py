@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from typing import NoReturn
 
 from snaploom.errors import FolderNotWritable, StorageError
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
@@ -26,6 +27,10 @@ class FaultyStore:
         self.inner = inner
         self.faults: Callable[[str, str], Fault | None] = lambda operation, key: None
         self.is_dead = False
+
+    def die(self) -> NoReturn:
+        self.is_dead = True
+        raise Killed
 
     @property
     def uri(self) -> str:
@@ -95,10 +100,9 @@ class DyingStore(FaultyStore):
         if not is_last or self.is_dead:
             super()._do(operation, key, action)
             return
-        self.is_dead = True
         if self._is_done:
             action()
-        raise Killed
+        self.die()
 
 
 def times(

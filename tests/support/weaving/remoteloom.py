@@ -21,9 +21,9 @@ from support.declared.shop import (
     FIRST_DAY,
     ORDERS,
     SECOND_DAY,
-    CommandResult,
     Rows,
     Shop,
+    done,
     snaploom,
 )
 from support.servers.s3servers import installed
@@ -66,14 +66,14 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
     """
     for name, rows in (("orders", ORDERS), ("customers", CUSTOMERS)):
         put_rows(store, name, rows, FIRST_DAY)
-    first = _done(shop.run("-o", "json"))
-    again = _done(shop.run("-o", "json"))
+    first = done(shop.run("-o", "json"))
+    again = done(shop.run("-o", "json"))
     for name, rows in (("orders", ORDERS[:2]), ("customers", CUSTOMERS)):
         put_rows(store, name, rows, SECOND_DAY)
-    second = _done(shop.run("-o", "json"))
+    second = done(shop.run("-o", "json"))
     folder = f"{base}/wide/"
-    listed = _done(snaploom("snapshots", folder, "-o", "json"))
-    collected = _done(snaploom("gc", folder, "--grace", "0s", "--below-reader-grace", "-o", "json"))
+    listed = done(snaploom("snapshots", folder, "-o", "json"))
+    collected = done(snaploom("gc", folder, "--grace", "0s", "--below-reader-grace", "-o", "json"))
     kept = sorted(info.key for info in store.list("wide/data/"))
     spark = SparkSession.Builder().getOrCreate()
     rows = (
@@ -93,11 +93,6 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "staging": HadoopFiles(client_of(spark)).exists(f"{folder}data/.staging"),
         "committer": spark.conf.get(next(iter(COMMITTERS))),
     }
-
-
-def _done(result: CommandResult) -> CommandResult:
-    assert result.code == 0, result.err + result.out
-    return result
 
 
 def main(base: str, folder: Path) -> None:

@@ -21,8 +21,8 @@ from support.declared.shop import (
     NOW,
     ORDERS,
     SECOND_DAY,
-    CommandResult,
     Shop,
+    done,
     snaploom,
 )
 from support.declared.sources import by_field, files, reader, rows_at
@@ -152,7 +152,7 @@ def _read_as_source(
     times = [list(before.listing().times)]
     for name, table in (("orders", ORDERS[:1]), ("customers", [{"customer_id": 10, "name": "A"}])):
         put_table(store, f"{name}/{THIRD_DAY}.parquet", pa.Table.from_pylist(list(table)))
-    _done(shop.run())
+    done(shop.run())
     times += [list(before.listing().times), list(reader(spark, declared).listing().times)]
     return {
         "times": [[format_instant(time) for time in each] for each in times],
@@ -206,12 +206,12 @@ def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
             put(_version("old"))
             stages.at(stage, partial(put, _version("new")))
         with stages.in_runs():
-            _done(snaploom(*command))
+            done(snaploom(*command))
         when = ("--time", f"{FIRST_DAY}T00:00:00Z", "--acknowledge-readers")
         command = ("restate", "wide", "-f", shop.model, *when)
         (row,) = read(spark, f"{base}/moments/wide/").collect()
         found[f"{first} {then}"] = [row.customers.data.version, row.data.version]
-    published = _done(snaploom("snapshots", f"{base}/moments/wide/", "-o", "json")).document
+    published = done(snaploom("snapshots", f"{base}/moments/wide/", "-o", "json")).document
     days = {one["time"][:10]: one["rows"] for one in published["snapshots"]}
     return {"moments": found, "days": days}
 
@@ -254,11 +254,11 @@ def _arranged(spark: SparkSession, base: str, shop: Shop) -> dict[str, Any]:
         "snapshotAutoDelete": {"maxOldSnapshots": 1},
     }
     shop.documents.append(raw)
-    result = _done(snaploom("run", "arranged", "-f", shop.write(), "--now", NOW, "-o", "json"))
+    result = done(snaploom("run", "arranged", "-f", shop.write(), "--now", NOW, "-o", "json"))
     counted = spark.table(table).groupBy("snapshot_epoch").count().orderBy("snapshot_epoch")
     rows = [row[1] for row in counted.collect()]
     spark.sql(f"DROP TABLE {table}")
-    published = _done(snaploom("snapshots", f"{base}/arranged/", "-o", "json")).document
+    published = done(snaploom("snapshots", f"{base}/arranged/", "-o", "json")).document
     return {
         "published": len(result.document["snapshots"]),
         "rows": rows,
@@ -276,15 +276,10 @@ def _skipped(spark: SparkSession, base: str) -> dict[str, Any]:
     (outcome,) = skipping.explain(query).relations
     rows = query.count()
     skipping.disable(spark)
-    listed = _done(snaploom("index", "list", location, "-o", "json")).document
+    listed = done(snaploom("index", "list", location, "-o", "json")).document
     return {
         "indexed": built,
         "files": [outcome.files, outcome.kept_files],
         "rows": rows,
         "listed": len(listed),
     }
-
-
-def _done(result: CommandResult) -> CommandResult:
-    assert result.code == 0, result.err + result.out
-    return result

@@ -124,7 +124,7 @@ def weave_into(
     compression: DataCompression = DataCompression.NONE,
 ) -> Woven:
     """Write one snapshot and settle its counts, as a run does."""
-    group, uri = f"test-{folder}", (folder / "snapshot").as_uri()
+    group, uri = f"test-{folder}", f"file:{folder}/snapshot"
     weaving = Weaving(weave)
     spark.sparkContext.setJobGroup(group, "test")
     schema = write_frame(weaving.frame, uri, data_format, compression)
@@ -132,7 +132,7 @@ def weave_into(
     name = {DataFormat.PARQUET: "parquet", DataFormat.JSONL: "json"}.get(
         data_format, "org.apache.spark.sql.avro.AvroFileFormat"
     )
-    reader = spark.read.format(name)
+    reader = spark.read.format(name).option("__globPaths__", "false")
     if data_format is not DataFormat.PARQUET:
         reader = reader.schema(schema)
     return Woven(reader.load(uri), counts, schema)

@@ -46,7 +46,7 @@ def test_a_module_that_is_registered_by_an_entry_point_counts() -> None:
 def test_a_changed_entry_point_is_the_module_that_it_names() -> None:
     text = (REPOSITORY / "pyproject.toml").read_text("utf-8")
     before = tomllib.loads(text.replace('TOKENS = "snaploom.', 'TOKENS = "other.'))
-    tokens = chosen("sparkjobs/src/snaploom/skipping/indexes/tokens.py")
+    tokens = chosen("sparkjobs/src/snaploom/skipping/indexes/bloomfilter.py")
     assert files_to_test({REPOSITORY / "pyproject.toml"}, before) == tokens
 
 

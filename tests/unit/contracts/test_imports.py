@@ -64,7 +64,7 @@ def test_import_needs_neither_spark_nor_kubernetes():
 
 def test_neither_commands_of_the_operator_nor_a_run_with_nothing_due_need_arrow():
     modules = {target.partition(":")[0] for _, target, _ in COMMANDS}
-    others = ("snaploom.cli.main", "snaploom.cli.errordisplay", "snaploom.cli.console")
+    others = ("snaploom.cli.main", "snaploom.cli.console")
     runs = ("snaploom.cli.run", "snaploom.cli.run", "snaploom.project.project")
     blocked = ["pyarrow", "numpy", "pandas", "pyspark", "py4j"]
     imported_without(blocked, sorted({*modules, *others, *runs}))

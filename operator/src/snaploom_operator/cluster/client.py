@@ -164,8 +164,8 @@ def _no_cluster(found: str) -> SettingsInvalid:
     )
 
 
-PAGE = 500
-"""Objects per page, as in kubectl and client-go."""
+PAGE = 100
+"""Objects per page: two are in memory at once, and pages of 500 (client-go) take 20 MB more."""
 PAGED_TRIES = 3
 """Expired paged lists before an unpaged one is requested."""
 
@@ -346,18 +346,26 @@ ABSENT_SECONDS = 3.0
 """Seconds between two requests for a kind that is not installed."""
 
 
-class Hear(Protocol):
-    """Takes note of a line that a watch received."""
+class Follower(Protocol):
+    """Follows the watches of kinds, in a namespace or all, which it has listed itself."""
 
-    def __call__(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
-        """Called with the group and plural of the kind; `is_new` when the watch started."""
+    def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
+        """Take note of a line that a watch received, or, with `is_new`, that it started."""
+        ...
+
+    def take_version(self, group: str, plural: str, namespace: str | None) -> str:
+        """The version of its list, from which a watch is to start, once; empty from then on."""
         ...
 
 
 async def watching_session(
-    kubeconfig: Path | None, context: str | None, user_agent: str, hear: Hear
+    kubeconfig: Path | None, context: str | None, user_agent: str, follower: Follower
 ) -> tuple[str, ClientSession]:
-    """Open a session as `connect` does, which hears its watches; the server's URL, and the session.
+    """Open a session as `connect` does, whose watches are followed; the server's URL, and it.
+
+    The first list of what the follower has listed is empty, and as of that list's version: what
+    changed since, deletions included, is then watched, and nothing is listed twice. Should that
+    version be too old to be watched, the next list is a real one, as all later ones are.
 
     Tokens are read for every request, since those of service accounts are renewed every hour.
 
@@ -370,9 +378,13 @@ async def watching_session(
         request.headers.update(await authorization(client, str(request.url.path), request.method))
         if client.configuration.tls_server_name:
             request.server_hostname = client.configuration.tls_server_name
+        query = request.url.query
+        is_watch, is_list = "watch" in query, "limit" in query and "continue" not in query
+        version = follower.take_version(*_kind_of(request.url.path)) if is_list else ""
+        if version:
+            request.url = request.url.update_query(limit="1")  # of which nothing is parsed
         response = await handler(request)
-        is_watch = "watch" in request.url.query
-        is_absent = response.status == HTTPStatus.NOT_FOUND and bool(request.url.query)
+        is_absent = response.status == HTTPStatus.NOT_FOUND and bool(query)
         if is_absent:  # a kind that is not installed; kopf would end
             await asyncio.sleep(ABSENT_SECONDS)
         if is_absent or response.status == HTTPStatus.GONE:  # both let kopf list again
@@ -380,10 +392,13 @@ async def watching_session(
             if not is_watch:
                 raise ClientPayloadError("no such kind, or an expired list")
             response.status, response.content = HTTPStatus.OK, cast("StreamReader", _Expired())
+        elif response.ok and version:
+            listed: JsonObject = {"metadata": {"resourceVersion": version}, "items": []}
+            cast("_Response", response).replacement = listed
         elif response.ok and is_watch:
             kind = _kind_of(request.url.path)
-            hear(*kind, is_new=True)
-            lines = _Lines(response.content, lambda: hear(*kind, is_new=False))
+            follower.hear(*kind, is_new=True)
+            lines = _Lines(response.content, lambda: follower.hear(*kind, is_new=False))
             response.content = cast("StreamReader", lines)
         return response
 
@@ -408,9 +423,15 @@ def _kind_of(path: str) -> tuple[str, str, str | None]:
 class _Response(ClientResponse):
     """A response whose objects may be nested deeper than a parser goes."""
 
+    replacement: JsonObject | None = None
+    """Taken for the body."""
+
     async def json(self, **options: Any) -> Any:  # the signature of aiohttp
         """Parse the body."""
-        return parse_json(await self.read()) if self.ok else await super().json(**options)
+        body = await self.read()
+        if self.replacement is not None:
+            return self.replacement
+        return parse_json(body) if self.ok else await super().json(**options)
 
 
 class _Expired:

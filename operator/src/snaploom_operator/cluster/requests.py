@@ -104,7 +104,7 @@ def _class_of(target: RequestTarget, code: int, status: _Status) -> type[Cluster
             return ObjectExists if status.reason == "AlreadyExists" else ObjectChanged
         case 410:
             return WatchExpired
-        case 422 if _is_about_uid(status):
+        case 422 if {text_in(cause, "field") for cause in status.causes} == {"metadata.uid"}:
             return ObjectChanged
         case 400 | 413 | 415 | 422:
             return ObjectRefused
@@ -125,12 +125,6 @@ def _not_found(target: RequestTarget, status: _Status) -> type[ClusterError]:
     if target.verb == "create" and status.kind == "namespaces":
         return NamespaceTerminating
     return ObjectMissing if status.name else ResourceUnknown
-
-
-def _is_about_uid(status: _Status) -> bool:
-    """Return whether the UID did not match, which the API server reports as an invalid change."""
-    fields = {text_in(cause, "field") for cause in status.causes}
-    return fields == {"metadata.uid"}
 
 
 def _wait(retry_after: str | None, status: _Status) -> float:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 from kopf._cogs.structs.references import Insights  # an argument of kopf.run, and not exported
+from pydantic import JsonValue
 
-from snaploom_operator.cluster.client import watching_session
+from snaploom_operator.cluster.client import PAGE, watching_session
 from snaploom_operator.cluster.port import NAMESPACES
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.objects import JsonObject
 from snaploom_operator.process.process import AnyParts, Parts, Process
 from snaploom_operator.serve.health import liveness_endpoint
 from snaploom_operator.settings import OperatorSettings
@@ -25,8 +25,6 @@ from snaploom_operator.store.feed import Watched
 if TYPE_CHECKING:
     from kopf._core.engines.peering import Identity
 
-CHUNK = 100
-"""Objects per page: all kinds are listed at once, and pages of 500 take 15 MB more."""
 WATCH_SECONDS = 290
 """Server-side timeout of a watch: less than the five minutes after which load balancers close idle
 connections."""
@@ -36,6 +34,8 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 BACKOFFS = (1, 1, 2, 3, 5, 8, 13)
 """Seconds between the attempts of a request; the last one repeats without end."""
+IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
+"""Parts of an object that kopf reads after its handlers."""
 IDLE_SECONDS = 0.1
 """Seconds for which kopf keeps a task for an object; ten thousand tasks take 120 MB."""
 
@@ -114,7 +114,7 @@ def add_process_handlers(
     @kopf.on.login(registry=registry)
     async def login(memo: Process[AnyParts], **_: object) -> kopf.AiohttpSession:
         server, session = await watching_session(
-            connection.kubeconfig, connection.context, connection.user_agent, memo.parts.feed.hear
+            connection.kubeconfig, connection.context, connection.user_agent, memo.parts.feed
         )
         return kopf.AiohttpSession(server=server, aiohttp_session=session)
 
@@ -156,7 +156,7 @@ def kopf_settings(kinds: tuple[Watched, ...]) -> kopf.OperatorSettings:
     result.posting.enabled = False
     result.peering.standalone = True
     result.queueing.idle_timeout = IDLE_SECONDS
-    result.watching.chunk_size = CHUNK
+    result.watching.chunk_size = PAGE
     result.watching.server_timeout = WATCH_SECONDS
     result.watching.inactivity_timeout = SILENT_SECONDS
     result.watching.connect_timeout = CONNECT_SECONDS
@@ -226,5 +226,8 @@ async def changed(event: kopf.RawEvent, memo: Process[Parts], **_: object) -> No
     It awaits nothing: kopf handles the events of one object one after the other, so that a pass
     here would decide on a store that has not seen the object's later events.
     """
-    stored = cast("JsonObject", event["object"])
+    stored = cast("dict[str, JsonValue]", event["object"])
     memo.parts.feed.take(stored, is_deleted=event["type"] == "DELETED")
+    # kopf's views of it are cycles, which are collected late; by then they would hold megabytes.
+    for part in stored.keys() - IDENTITY:
+        del stored[part]

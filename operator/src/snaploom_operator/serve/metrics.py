@@ -8,6 +8,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -176,46 +177,30 @@ class Recoveries:
     def __init__(
         self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self._clock = clock
         self._unanswered = 0
         self._unanswered_since = 0.0
-        self._reachable = Gauge(
-            "snaploom_api_reachable",
-            "Whether the API server answers: 1 while it does.",
-            registry=registry,
+        self._reachable = gauge(
+            "snaploom_api_reachable", "Whether the API server answers: 1 while it does."
         )
         self._reachable.set(1)
-        self._outages = Counter(
-            "snaploom_api_outages", "Outages of the API server.", registry=registry
+        self._outages = counter("snaploom_api_outages", "Outages of the API server.")
+        self._beginnings = counter(
+            "snaploom_watch_beginnings", "Starts and restarts of a watch.", ["kind"]
         )
-        self._beginnings = Counter(
-            "snaploom_watch_beginnings",
-            "Starts and restarts of a watch.",
-            ["kind"],
-            registry=registry,
-        )
-        self._missed = Counter(
+        self._missed = counter(
             "snaploom_watch_missed",
             "Changes that a list found before the watch reported them.",
             ["kind"],
-            registry=registry,
         )
-        self._jumps = Counter(
-            "snaploom_clock_jumps", "Changes of the system clock.", registry=registry
+        self._jumps = counter("snaploom_clock_jumps", "Changes of the system clock.")
+        self._leader = gauge("snaploom_leader", "Whether this process holds the Lease.")
+        self._leaderships = counter(
+            "snaploom_leadership_changes", "Leases gained and lost.", ["change"]
         )
-        self._leader = Gauge(
-            "snaploom_leader", "Whether this process holds the Lease.", registry=registry
-        )
-        self._leaderships = Counter(
-            "snaploom_leadership_changes",
-            "Leases gained and lost.",
-            ["change"],
-            registry=registry,
-        )
-        self._renewals = Counter(
-            "snaploom_webhook_certificate_renewals",
-            "Renewals of the webhook's certificate.",
-            registry=registry,
+        self._renewals = counter(
+            "snaploom_webhook_certificate_renewals", "Renewals of the webhook's certificate."
         )
 
     def answered(self) -> None:
@@ -299,70 +284,41 @@ class Metrics:
         self.registry = registry
         self.recoveries = Recoveries(registry)
         """Metrics of outages, restarts and leadership."""
-        build = Gauge(
-            "snaploom_build_info",
-            "Constant 1, with the version as a label.",
-            ["version"],
-            registry=registry,
-        )
-        build.labels(VERSION).set(1)
-        self._passes = Histogram(
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        text = "Constant 1, with the version as a label."
+        Gauge("snaploom_build_info", text, ["version"], registry=registry).labels(VERSION).set(1)
+        self._passes = histogram(
             "snaploom_reconcile_seconds",
             "Duration of a reconcile pass.",
             ["kind", "outcome"],
             buckets=PASS_BUCKETS,
-            registry=registry,
         )
-        self._failures = Counter(
-            "snaploom_reconcile_failures",
-            "Passes that failed, by reason.",
-            ["reason"],
-            registry=registry,
+        self._failures = counter(
+            "snaploom_reconcile_failures", "Passes that failed, by reason.", ["reason"]
         )
-        self._requests = Histogram(
+        self._requests = histogram(
             "snaploom_api_request_seconds",
             "Duration of a request to the API server.",
             ["verb", "resource", "code"],
             buckets=REQUEST_BUCKETS,
-            registry=registry,
         )
-        self._runs = Histogram(
+        self._runs = histogram(
             "snaploom_run_seconds",
             "Duration of a run that ended.",
             ["kind", "phase"],
             buckets=RUN_BUCKETS,
-            registry=registry,
         )
-        self._run_failures = Counter(
-            "snaploom_run_failures",
-            "Failed runs, by reason.",
-            ["kind", "reason"],
-            registry=registry,
+        self._run_failures = counter(
+            "snaploom_run_failures", "Failed runs, by reason.", ["kind", "reason"]
         )
-        self._snapshots = Counter(
-            "snaploom_published_snapshots",
-            "Snapshots that runs published.",
-            ["namespace", "name"],
-            registry=registry,
+        of = ["namespace", "name"]
+        self._snapshots, self._rows, self._bytes = (
+            counter("snaploom_published_snapshots", "Snapshots that runs published.", of),
+            counter("snaploom_published_rows", "Rows of snapshots that runs published.", of),
+            counter("snaploom_published_bytes", "Size of snapshots that runs published.", of),
         )
-        self._rows = Counter(
-            "snaploom_published_rows",
-            "Rows of snapshots that runs published.",
-            ["namespace", "name"],
-            registry=registry,
-        )
-        self._bytes = Counter(
-            "snaploom_published_bytes",
-            "Size of snapshots that runs published.",
-            ["namespace", "name"],
-            registry=registry,
-        )
-        self._events = Counter(
-            "snaploom_events",
-            "Kubernetes events, by outcome.",
-            ["outcome"],
-            registry=registry,
-        )
+        self._events = counter("snaploom_events", "Kubernetes events, by outcome.", ["outcome"])
         # Initialized with 0: Prometheus sees no increase in a series that begins with 1.
         for outcome in EVENT_OUTCOMES:
             self._events.labels(outcome)

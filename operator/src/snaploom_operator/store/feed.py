@@ -135,6 +135,8 @@ class Feed:
         self._on_missed = on_missed
         self._heard: dict[tuple[str, str | None], float] = {}
         """By kind and namespace, None for all: each has a watch of its own."""
+        self._versions: dict[tuple[str, str | None], str] = {}
+        """Of the first lists, from which watches start; empty of those that have."""
         self._absent: set[str] = set()
         self._unreported: set[Ref] = set()
         self._is_due = asyncio.Event()
@@ -164,13 +166,29 @@ class Feed:
 
     def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
         """Take note that a watch of a kind, in a namespace or all, received a line or began."""
-        for watched in self.kinds:
-            if (watched.resource.group, watched.resource.plural) == (group, plural):
-                self._heard[watched.key, namespace] = self._clock()
-                if watched.key in self._absent:
-                    self._is_due.set()  # the kind was installed: its submitter is usable now
-                if is_new:
-                    self._on_watch(watched.key)
+        key = self._key(group, plural)
+        self._heard[key, namespace] = self._clock()
+        if key in self._absent:
+            self._is_due.set()  # the kind was installed: its submitter is usable now
+        if is_new:
+            self._on_watch(key)
+
+    def take_version(self, group: str, plural: str, namespace: str | None) -> str:
+        """The version of the first list of a kind for its first watch; empty if there is none.
+
+        The store holds all that there was then, so that a watch from there misses nothing. One that
+        starts again has seen more, and must not show the past again.
+        """
+        key = (self._key(group, plural), namespace)
+        version = self._versions.get(key, "")
+        self._versions[key] = ""
+        return version
+
+    def _key(self, group: str, plural: str) -> str:
+        meant = (group, plural)
+        return next(
+            each.key for each in self.kinds if (each.resource.group, each.resource.plural) == meant
+        )
 
     def take(self, stored: JsonObject, *, is_deleted: bool) -> None:
         """Put what a watch reported into the store, and requeue whom it concerns."""
@@ -289,7 +307,10 @@ class Feed:
                         await asyncio.sleep(0)
                         turn = time.perf_counter()
         self._absent.discard(watched.key)
-        silent = self._clock() - self._heard.setdefault((watched.key, namespace), self._clock())
+        key = (watched.key, namespace)
+        if not self._store.is_synced and self._versions.get(key) != "":
+            self._versions[key] = version
+        silent = self._clock() - self._heard.setdefault(key, self._clock())
         newest = version_of({"metadata": {"resourceVersion": version}})
         vanished = [
             ref

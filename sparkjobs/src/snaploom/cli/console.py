@@ -7,19 +7,25 @@ nothing else, so that it can be piped.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from importlib.metadata import entry_points
 from typing import Protocol, TextIO
 
+from cyclopts import CycloptsError, UnknownCommandError
 from pydantic import JsonValue
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from snaploom.confidential import in_ascii, json_visible, visible_lines
+from snaploom.confidential import in_ascii, json_visible, visible_lines, without_secrets
 from snaploom.errors import SnaploomError
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.extras import missing_package
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.policy.variables import DEBUG_VARIABLE
 from snaploom.run.runevents import preflight_finding
 
 PIPE_WIDTH = 400
@@ -126,11 +132,8 @@ def _print_body(finding: Finding, console: Console) -> None:
         ("fix", finding.hint),
     ):
         if text:
-            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), _indented(text)))
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n" + " " * 12)
+            indented = text.replace("\n", "\n" + " " * 12)
+            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), indented))
 
 
 def summary_of(findings: Iterable[Finding]) -> str:
@@ -148,9 +151,7 @@ def counted(number: int, noun: str) -> str:
 def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lambda f: f) -> None:
     """An error for people, on standard error, in the form of a finding.
 
-    Args:
-        error: the exception.
-        place: adds file and line to what is about a declared resource.
+    `place` adds file and line to what is about a declared resource.
     """
     console = message_console()
     if isinstance(error, InvalidDeclarations):
@@ -160,3 +161,63 @@ def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lamb
     finding = place(preflight_finding(error))
     console.print(_heading("error", error.reason, finding, "bold red"))
     _print_body(finding, console)
+
+
+# The error of a failed command, and its exit code.
+
+
+INTERNAL_ERROR = 1
+
+
+def show_failure(error: Exception, arguments: Sequence[str]) -> int:
+    """Print what went wrong to standard error; returns the exit code."""
+    if isinstance(error, CycloptsError):
+        error = _misused(error, arguments)
+    elif isinstance(error, ImportError):
+        error = missing_package(error) or error
+    if isinstance(error, SnaploomError):
+        print_error(error)
+        return error.exit_code
+    console = message_console()
+    first = str(error).splitlines()[0] if str(error) else ""
+    summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
+    console.print(summary, style="bold red", markup=False)
+    if os.environ.get(DEBUG_VARIABLE):
+        trace = without_secrets("".join(traceback.format_exception(error)))
+        console.print(trace, markup=False)
+    else:
+        console.print(
+            f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."
+        )
+    return INTERNAL_ERROR
+
+
+def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
+    hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
+    if isinstance(error, UnknownCommandError):
+        hint += "".join(_missing_commands())
+    finding = make_finding(
+        "SL191",
+        _message(error),
+        found=" ".join(["snaploom", *arguments]),
+        hint=hint,
+    )
+    return InvalidDeclarations([finding])
+
+
+def _missing_commands() -> Iterator[str]:
+    entries = entry_points(group="snaploom.commands")
+    for entry in entries:
+        try:
+            entry.load()
+        except (ImportError, AttributeError) as error:
+            yield f"; the commands of {entry.name} are not installed: {error}"
+    if "operator" not in entries.names:
+        yield "; commands for a cluster need another package: pip install snaploom-operator"
+
+
+def _message(error: CycloptsError) -> str:
+    try:
+        return " ".join(str(error).split())
+    except ImportError:  # it lists all commands, and loads those whose extra is not installed
+        return f'Unknown command "{(error.unused_tokens or [""])[0]}".'

@@ -12,7 +12,6 @@ from snaploom.cli.console import message_console, print_findings, result_console
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
-from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.output import history
 from snaploom.output.state import FolderState
 from snaploom.plan.drawings import mermaid, picture_of, published_mermaid, published_picture, to_svg
@@ -91,19 +90,12 @@ def _model_at(store: ObjectStore, state: FolderState, time: str, option: str) ->
 def _refuse_confusion(
     file: options.Files | None, at: str | None, diff: tuple[str, str] | None
 ) -> None:
+    expected = "declarations, one time, or two"
     if at is not None and diff is not None:
-        message, found, hint = "one time and two are asked for at once", "--at and --diff", ""
-    elif at is None and diff is None and not file:
-        message, found = "nothing to draw is given", "no files and no time"
+        message, hint = "one time and two are asked for at once", "leave out one of them"
+        raise options.refuse_request(message, "--at", "--at and --diff", expected, hint)
+    if at is None and diff is None and not file:
         hint = "add where the output is declared (-f PATH), or a time (--at TIME)"
-    else:
-        return
-    finding = make_finding(
-        "SL191",
-        message,
-        path="--at",
-        found=found,
-        expected="declarations, one time, or two",
-        hint=hint or "leave out one of them",
-    )
-    raise InvalidDeclarations([finding])
+        raise options.refuse_request(
+            "nothing to draw is given", "--at", "no files and no time", expected, hint
+        )

@@ -34,7 +34,6 @@ class DataOptions:
     only: tuple[str, ...] = ()
     """Sources to declare; empty for all."""
     without: tuple[str, ...] = ()
-    """Sources to leave out."""
     depth: int | None = None
     """Most joins between the root and a source."""
     is_asking: bool = False
@@ -61,11 +60,7 @@ def add_editor_schema(folder: Path) -> list[Path]:
 
     Every document of a file has the line: the language server looks for it in each.
 
-    Args:
-        folder: holds YAML files with declarations; project files have another form and get none.
-
-    Returns:
-        The files that are new.
+    Project files have another form and get none. Returns the files that are new.
     """
     written = write_schemas(folder / SCHEMA_FOLDER)
     for file in sorted(folder.rglob("*.yaml")):
@@ -184,7 +179,7 @@ def init(
         )
     options = DataOptions(root, only, without, depth, not yes and sys.stdin.isatty(), explain)
     if explain is not None:
-        _start_from_data(None, from_, options)
+        _start()(None, from_, options)
         return 0
     if folder is None:
         raise ArgumentInvalid(
@@ -198,7 +193,7 @@ def init(
     with writing_to(folder):
         _refuse_full(folder)
     if from_:
-        _show_next(folder, _start_from_data(folder, from_, options))
+        _show_next(folder, _start()(folder, from_, options))
         return 0
     with writing_to(folder):
         _refuse_special(target)
@@ -211,9 +206,8 @@ def init(
     return 0
 
 
-def _start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
-    start = cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
-    return start(folder, uris, options)
+def _start() -> StartFromData:
+    return cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
 
 
 def _show_next(folder: Path, output: str) -> None:

@@ -37,7 +37,7 @@ COMMANDS = (
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.run:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.run:backfill", "Publish what is due in a span of history."),
-    ("check", "snaploom.cli.check:check", "Verify published data against the manifest."),
+    ("check", "snaploom.cli.repair:check", "Verify published data against the manifest."),
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
     ("files", "snaploom.cli.snapshots:files", "List exactly the files that are published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
@@ -95,9 +95,8 @@ class CommandModule(Protocol):
 def build_app(arguments: Sequence[str] = ()) -> App:
     """The command line as an object; also what the reference pages are generated from.
 
-    Args:
-        arguments: arguments of the call. Where they name a command of ours, those of other
-            packages are not looked for: each installed package would be asked for its own.
+    Where the arguments name a command of ours, those of other packages are not looked for: each
+    installed package would be asked for its own.
     """
     app = App(
         name="snaploom",

@@ -114,23 +114,11 @@ class ProjectOptions:
 
     @property
     def choice(self) -> VariableChoice:
-        """Environment and variables.
-
-        Raises:
-            InvalidDeclarations: a value has no name, or one name has two values.
-        """
+        """Environment and variables."""
         return chosen_variables(self.env, self.set_)
 
     def read(self, files: Iterable[Path], allow: Iterable[str] = ()) -> Declarations:
-        """Read and validate declarations; findings about them are not raised.
-
-        Args:
-            files: YAML files and folders.
-            allow: texts of `--allow`.
-
-        Raises:
-            InvalidDeclarations: an option is not valid.
-        """
+        """Read and validate declarations; findings about them are not raised."""
         return ondemand.read_declarations([*files], allowed_by(allow), self.choice)
 
 
@@ -139,49 +127,25 @@ DEFAULT_PROJECT = ProjectOptions()
 
 
 def allowed_by(texts: Iterable[str]) -> Allowances:
-    """The allowances of `--allow` and of the environment of this process.
-
-    Raises:
-        InvalidDeclarations: one of them names no list, or no entry.
-    """
+    """The allowances of `--allow` and of the environment of this process."""
     return allowances_of(os.environ, texts)
 
 
 def instant_of(text: str | None) -> EpochNanos:
-    """The instant that `--now` names, or the present.
-
-    Raises:
-        InvalidDeclarations: it is not a time.
-    """
+    """The instant that `--now` names, or the present."""
     return now() if text is None else time_of(text, "--now", "leave it out to plan for the present")
 
 
 def refuse_request(
     message: str, path: str, found: str = "", expected: str = "", hint: str = ""
 ) -> InvalidDeclarations:
-    """Return the error about arguments of a command.
-
-    Args:
-        message: the fault.
-        path: the argument.
-        found: its value.
-        expected: values that are valid.
-        hint: a correction.
-    """
+    """Return the error about an argument of a command, which `path` names."""
     finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
     return InvalidDeclarations([finding])
 
 
 def refuse_unlisted_strict(option: str, instead: str) -> None:
-    """Refuse `--strict` where no snapshot of the root is looked for.
-
-    Args:
-        option: with which it is given.
-        instead: another way to the same purpose.
-
-    Raises:
-        InvalidDeclarations: always.
-    """
+    """Refuse `--strict` where no snapshot of the root is looked for."""
     raise refuse_request(
         f"--strict has no effect with {option}, which looks for no snapshot of the root",
         "--strict",
@@ -192,16 +156,7 @@ def refuse_unlisted_strict(option: str, instead: str) -> None:
 
 
 def time_of(text: str, option: str, hint: str) -> EpochNanos:
-    """The instant that an option names.
-
-    Args:
-        text: as it was given.
-        option: its name.
-        hint: advice where nothing can be guessed.
-
-    Raises:
-        InvalidDeclarations: it is not a time.
-    """
+    """The instant that an option names; `hint` is advice where nothing can be guessed."""
     try:
         return parse_instant(text)
     except ValueError:
@@ -223,11 +178,7 @@ def folder_uri(place: str) -> str:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Turn what the file system refuses into an error of Snaploom.
-
-    Raises:
-        FolderNotWritable: something in the folder, or the folder itself, cannot be written.
-    """
+    """Turn what the file system refuses into an error of Snaploom."""
     try:
         yield
     except OSError as error:

@@ -175,16 +175,7 @@ def weave_and_show(
 ) -> int:
     """Weave outputs, show the results, and return the exit code.
 
-    Args:
-        declarations: hold the outputs.
-        names: of the OutputDatasets.
-        moment: the instant of planning.
-        options: deviations of the runs from the declarations.
-        form: of the result.
-        elsewhere: changes where the outputs are published; their indexes do not follow then.
-
-    Raises:
-        SnaploomError: nothing could be begun.
+    `elsewhere` changes where the outputs are published; their indexes do not follow then.
     """
     messages = message_console()
     with runevents.signal_handlers() as interruption:

@@ -31,7 +31,7 @@ from snaploom.cli.options import (
 )
 from snaploom.cli.progress import Elsewhere, weave_and_show
 from snaploom.models.common import CheckMode
-from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
@@ -89,12 +89,7 @@ def show_plans(
 def sampling_elsewhere(
     declarations: Declarations, names: Sequence[str], sample: float | None, to: str | None
 ) -> Elsewhere | None:
-    """Return the redirection of the sampled output to another folder; None without a sample.
-
-    Raises:
-        InvalidDeclarations: only one of both options, several outputs, no `rootKey`, or a folder
-            that some output publishes to.
-    """
+    """Return the redirection of the sampled output to another folder; None without a sample."""
     if sample is None and to is None:
         return None
     if sample is None or to is None:
@@ -106,7 +101,19 @@ def sampling_elsewhere(
         raise refuse_request("a folder holds one output", "OUTPUT", f"{len(names)} outputs", "one")
     output = declarations.bundle(names[0]).output
     if not output.spec.data_model.root_data_source.root_key:
-        raise InvalidDeclarations([_without_key(output)])
+        raise InvalidDeclarations(
+            [
+                make_finding(
+                    "SL191",
+                    "without a key of the root no sample is the same twice",
+                    resource=output.identity,
+                    path="spec.dataModel.rootDataSource.rootKey",
+                    found="none",
+                    expected="the columns that identify a row of the root",
+                    hint="declare rootKey",
+                )
+            ]
+        )
     folder = to if "://" in to else folder_uri(to)
     place = output.spec.output_folder.model_copy(
         update={"folder_uri": f"{folder.rstrip('/')}/", "register_table": None}
@@ -131,18 +138,6 @@ def sampling_elsewhere(
         return bundle.model_copy(update={"output_dataset": moved})
 
     return elsewhere
-
-
-def _without_key(output: OutputDataset) -> Finding:
-    return make_finding(
-        "SL191",
-        "without a key of the root no sample is the same twice",
-        resource=output.identity,
-        path="spec.dataModel.rootDataSource.rootKey",
-        found="none",
-        expected="the columns that identify a row of the root",
-        hint="declare rootKey",
-    )
 
 
 # `snaploom backfill`: publish what is due in a span of history, a bounded number at a time.

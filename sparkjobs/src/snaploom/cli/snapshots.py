@@ -19,13 +19,12 @@ from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import format_instant
 from snaploom.models.schemas import schema_text, write_schemas
 from snaploom.output import history
-from snaploom.output.entries import FileRecord, SnapshotRecord
+from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.run.folders import folder_of, open_named
 from snaploom.types import schemas
-from snaploom.types import schemas as schematree
 
 # Finds published outputs that commands name by declaration or by folder.
 
@@ -54,18 +53,11 @@ def published_state(
     manifest: int | None = None,
     choice: VariableChoice = NO_CHOICE,
 ) -> tuple[ObjectStore, FolderState]:
-    """The published state of an output, or of a folder.
-
-    Args:
-        place: name of an output that `files` declare, or a folder.
-        files: declarations; none when `place` is a folder.
-        manifest: sequence number to look at; omitted, the newest.
-        choice: environment and variables of the declarations.
+    """The published state of an output that `files` declare, or without them of a folder.
 
     Raises:
-        InvalidDeclarations: there is no such output, or this cannot be a folder.
         FolderNotOurs: it is not the folder of an output.
-        ObjectNotFound: there is no such entry.
+        ObjectNotFound: there is no entry of the number `manifest`.
     """
     if files:
         store = open_named(folder_of(place, list(files), choice))
@@ -82,7 +74,6 @@ def chosen_snapshots(
 
     Raises:
         NothingPublished: there is none.
-        InvalidDeclarations: one of them is no time.
     """
     if at is not None:
         return (history.snapshot_at(state, options.time_of(at, "--at", _TIME_HINT)),)
@@ -103,11 +94,7 @@ def chosen_snapshots(
 
 
 def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
-    """Refuse a snapshot together with a range.
-
-    Raises:
-        InvalidDeclarations: both are asked for.
-    """
+    """Refuse a snapshot together with a range."""
     if at is not None and (from_ is not None or to is not None):
         raise options.refuse_request(
             "a snapshot and a range are asked for at once",
@@ -119,11 +106,7 @@ def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
 
 
 def folder_named(place: str) -> str:
-    """The URI of a folder that is given by URI or path.
-
-    Raises:
-        InvalidDeclarations: it cannot be a folder.
-    """
+    """The URI of a folder that is given by URI or path."""
     uri = options.folder_uri(place)
     if "/" in uri or ":" in uri:
         return uri
@@ -237,7 +220,15 @@ def files(
     refuse_links(store, [each.path for record in records for each in record.files])
     if output is OutputForm.JSON:
         listed: list[JsonValue] = [
-            _file(store, record, each) for record in records for each in record.files
+            {
+                "uri": store.uri + each.path,
+                "snapshot": format_instant(record.time),
+                "partition": record.partition,
+                "bytes": each.bytes,
+                "rows": each.rows,
+            }
+            for record in records
+            for each in record.files
         ]
         print_json({"folder": store.uri, "sequence": state.changed_at, "files": listed})
     else:
@@ -245,16 +236,6 @@ def files(
         paths = [base + each.path for record in records for each in record.files]
         result_console().print("\n".join(paths), markup=False, end="\n" if paths else "")
     return 0
-
-
-def _file(store: ObjectStore, record: SnapshotRecord, file: FileRecord) -> JsonValue:
-    return {
-        "uri": store.uri + file.path,
-        "snapshot": format_instant(record.time),
-        "partition": record.partition,
-        "bytes": file.bytes,
-        "rows": file.rows,
-    }
 
 
 # `snaploom schema`: the schema of published rows, and JSON Schemas for editors.
@@ -299,7 +280,7 @@ def schema(
         if output is OutputForm.JSON:
             print_json(schemas.schema_document(found))
         else:
-            console.print(schematree.schema_text(found), markup=False, end="")
+            console.print(schemas.schema_text(found), markup=False, end="")
         return 0
     if folder is None:
         console.print(schema_text(), markup=False, end="")

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import (
     OutputForm,
+    counted,
     message_console,
     print_findings,
     print_json,
@@ -59,8 +60,7 @@ def validate(
         console = message_console()
         print_findings([f for f in findings if f.is_error], console)
         print_findings([f for f in findings if not f.is_error], console)
-        count = len(declarations.resources)
-        resources = f"{count} resource{'' if count == 1 else 's'}"
+        resources = counted(len(declarations.resources), "resource")
         result_console().print(f"{resources}, {summary_of(findings)}.", markup=False)
     return exit_code_of(findings)
 

@@ -55,11 +55,7 @@ class _LowShare:
 
 
 def low_match_warnings(output: OutputDataset, joins: Iterable[JoinMeasure]) -> tuple[str, ...]:
-    """Warnings about joins of mode WARN with a lower share than `matchedRows` has.
-
-    Raises:
-        CheckFailed: a share of mode FAIL is not reached, with all of these.
-    """
+    """Warnings about joins of mode WARN with a lower share than `matchedRows` has."""
     low = tuple(_low_shares(output, {join.child: join for join in joins}))
     failing = [one for one in low if one.mode is CheckMode.FAIL]
     if failing:
@@ -316,11 +312,7 @@ def _is_observable(shape: DataFrame, column: Column) -> bool:
 def key_columns(
     schema: spark_types.StructType, names: Sequence[str], owner: str = ""
 ) -> tuple[str, ...]:
-    """The columns of the root's key among those of a woven frame, as Spark's parser reads them.
-
-    Raises:
-        CheckInvalid: the root has no such column.
-    """
+    """The columns of the root's key among those of a woven frame, as Spark's parser reads them."""
     expressions = []
     for name in names:
         root = find_field(schema, DATA)

@@ -313,7 +313,12 @@ def fold(
         frame = side.base()
         if side.children:
             frame = probe.at(Point(node.number, is_out=False), frame, side.in_counters())
-        for child in _in_join_order(side, folded):
+        for child in in_join_order(
+            side.children,
+            key=lambda child: tuple(side.left_keys(child)),
+            width=side.width,
+            is_broadcast=lambda child: is_broadcast(folded[child.number]),
+        ):
             joined += 1
             if on_join is not None:
                 on_join(joined, joins, child)
@@ -323,16 +328,6 @@ def fold(
         frame = probe.at(Point(node.number, is_out=True), frame, side.out_counters())
         folded[node.number] = shared.keep(node.number, side.grouped(frame))
     return folded[0]
-
-
-def _in_join_order(side: Side, folded: Mapping[int, DataFrame]) -> list[JoinNode]:
-    """The children of a node, in the order that moves the fewest bytes."""
-    return in_join_order(
-        side.children,
-        key=lambda child: tuple(side.left_keys(child)),
-        width=side.width,
-        is_broadcast=lambda child: is_broadcast(folded[child.number]),
-    )
 
 
 class Shared(Protocol):

@@ -416,9 +416,6 @@ def check_keys(made: DataFrame, source: DataFrame, parts: Mapping[str, list[KeyP
     """Refuse key expressions that come to more than SQL may.
 
     `made` is the source's frame with all keys.
-
-    Raises:
-        SourceSchemaInvalid: naming the relationships whose keys are no bare fields.
     """
     declared = [name for name, ones in parts.items() if any(one.field is None for one in ones)]
     if not declared:
@@ -443,11 +440,7 @@ def _place(relationship: str) -> SqlPlace:
 def refuse_broken_keys(
     frame: DataFrame, node: JoinNode, parts: Mapping[str, list[KeyPart]]
 ) -> None:
-    """Name the key expression that Spark refuses; called once a select with all of them failed.
-
-    Raises:
-        SourceSchemaInvalid: for the first expression that is refused by itself.
-    """
+    """Name the key expression that Spark refuses; called once a select with all of them failed."""
     for relationship, expressions in parts.items():
         for part in expressions:
             try:

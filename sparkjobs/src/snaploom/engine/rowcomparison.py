@@ -16,22 +16,14 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from snaploom.confidential import without_secrets
 from snaploom.engine.expectations import key_columns
 from snaploom.engine.keys import orderable_form
-from snaploom.plan.differences import (
-    SAMPLE_COLUMNS,
-    VALUE_LENGTH,
-    ChangedValue,
-    ColumnChange,
-    RowChange,
-    RowChanges,
-    RowSample,
-)
+from snaploom.plan import differences
 from snaploom.types.schemas import path_text, quote
 
 _BEFORE, _AFTER, _CHANGE, _PLACE = "before", "after", "change", "place"
@@ -69,7 +61,7 @@ class _Compared:
 
 def compare_rows(
     before: DataFrame, after: DataFrame, root_key: Sequence[str], samples: int
-) -> RowChanges:
+) -> differences.RowChanges:
     """Match rows by key, and compare all other columns.
 
     Both have the same schema; the fewer rows share a key, the faster. `samples` is the number of
@@ -97,23 +89,25 @@ def compare_rows(
         orderable_form(sf.col(_AFTER), after.schema)
     )
     change = (
-        sf.when(sf.col(_BEFORE).isNull(), RowChange.ADDED.value)
-        .when(sf.col(_AFTER).isNull(), RowChange.REMOVED.value)
-        .when(~whole, RowChange.CHANGED.value)
+        sf.when(sf.col(_BEFORE).isNull(), differences.RowChange.ADDED.value)
+        .when(sf.col(_AFTER).isNull(), differences.RowChange.REMOVED.value)
+        .when(~whole, differences.RowChange.CHANGED.value)
     )
     joined = _joined(sides[0], sides[1], matched).withColumn(_CHANGE, change)
     counts = _counts(joined, fields)
     differing = sorted(
         (-counts[f"f{number}"], number) for number in range(len(fields)) if counts[f"f{number}"]
     )
-    changes = {change: counts[change.value] for change in RowChange}
+    changes = {change: counts[change.value] for change in differences.RowChange}
     shown = samples if any(changes.values()) else 0
-    return RowChanges(
-        added=changes[RowChange.ADDED],
-        removed=changes[RowChange.REMOVED],
-        changed=changes[RowChange.CHANGED],
+    return differences.RowChanges(
+        added=changes[differences.RowChange.ADDED],
+        removed=changes[differences.RowChange.REMOVED],
+        changed=changes[differences.RowChange.CHANGED],
         unchanged=counts["rows"] - sum(changes.values()),
-        columns=tuple(ColumnChange(fields[number].path, -rows) for rows, number in differing),
+        columns=tuple(
+            differences.ColumnChange(fields[number].path, -rows) for rows, number in differing
+        ),
         samples=tuple(_samples(joined, fields, names, root_key, shown)) if shown else (),
     )
 
@@ -172,7 +166,10 @@ def _counts(joined: DataFrame, fields: Sequence[_Compared]) -> dict[str, int]:
     is_in_both = sf.col(_BEFORE).isNotNull() & sf.col(_AFTER).isNotNull()
     row = joined.agg(
         sf.count(sf.lit(1)).alias("rows"),
-        *(sf.count_if(sf.col(_CHANGE) == each.value).alias(each.value) for each in RowChange),
+        *(
+            sf.count_if(sf.col(_CHANGE) == each.value).alias(each.value)
+            for each in differences.RowChange
+        ),
         *(
             sf.count_if(is_in_both & field.differs).alias(f"f{number}")
             for number, field in enumerate(fields)
@@ -188,7 +185,7 @@ def _samples(
     names: Sequence[str],
     root_key: Sequence[str],
     samples: int,
-) -> Iterator[RowSample]:
+) -> Iterator[differences.RowSample]:
     of_kind = Window.partitionBy(_CHANGE).orderBy(*names)
     values = sf.array(
         *(
@@ -203,7 +200,7 @@ def _samples(
             for number, field in enumerate(fields)
         )
     )
-    is_changed = sf.col(_CHANGE) == RowChange.CHANGED.value
+    is_changed = sf.col(_CHANGE) == differences.RowChange.CHANGED.value
     rows = (
         joined.where(sf.col(_CHANGE).isNotNull())
         .withColumn(_PLACE, sf.row_number().over(of_kind))
@@ -218,28 +215,26 @@ def _samples(
             _CHANGE,
             _PLACE,
             *names,
-            sf.slice("values", 1, SAMPLE_COLUMNS).alias("values"),
-            (sf.size("values") - SAMPLE_COLUMNS).alias("omitted"),
+            sf.slice("values", 1, differences.SAMPLE_COLUMNS).alias("values"),
+            (sf.size("values") - differences.SAMPLE_COLUMNS).alias("omitted"),
         )
         .orderBy(_CHANGE, _PLACE)
         .collect()
     )
-    return (_sample(row, fields, names, root_key) for row in rows)
-
-
-def _sample(
-    row: Row, fields: Sequence[_Compared], names: Sequence[str], root_key: Sequence[str]
-) -> RowSample:
-    return RowSample(
-        RowChange(row[_CHANGE]),
-        tuple((part, _shown(row[name])) for part, name in zip(root_key, names, strict=True)),
-        tuple(
-            ChangedValue(
-                fields[value["field"]].path, *(_shown(value[side]) for side in (_BEFORE, _AFTER))
-            )
-            for value in row["values"] or ()
-        ),
-        max(0, row["omitted"] or 0),
+    return (
+        differences.RowSample(
+            differences.RowChange(row[_CHANGE]),
+            tuple((part, _shown(row[name])) for part, name in zip(root_key, names, strict=True)),
+            tuple(
+                differences.ChangedValue(
+                    fields[value["field"]].path,
+                    *(_shown(value[side]) for side in (_BEFORE, _AFTER)),
+                )
+                for value in row["values"] or ()
+            ),
+            max(0, row["omitted"] or 0),
+        )
+        for row in rows
     )
 
 
@@ -259,5 +254,5 @@ def _text(column: Column, kind: spark.DataType) -> Column:
 
 
 def _cut(text: Column) -> Column:
-    short = sf.concat(sf.left(text, sf.lit(VALUE_LENGTH)), sf.lit(" ..."))
-    return sf.when(sf.length(text) > VALUE_LENGTH, short).otherwise(text)
+    short = sf.concat(sf.left(text, sf.lit(differences.VALUE_LENGTH)), sf.lit(" ..."))
+    return sf.when(sf.length(text) > differences.VALUE_LENGTH, short).otherwise(text)

@@ -170,7 +170,6 @@ class Weaving:
 
         Raises:
             RowsMultiplied: a join multiplied rows; the message names it and up to 20 keys.
-            SourceNotReadable: the files hold other rows than a second look at the sources gives.
         """
         heard = await_listeners(spark, LISTENER_PATIENCE)
         counts = self._observing.read(patience=0.0 if heard else LISTENER_PATIENCE)
@@ -182,7 +181,11 @@ class Weaving:
                 counts[point] = exact.count(point)
         if self._subtrees is not None:
             counts |= self._subtrees.counts
-        mismatches = [node for node in self._internal() if not _is_even(counts, node)]
+        mismatches = [
+            node
+            for node in self.weave.nodes
+            if self.weave.children(node.number) and not _is_even(counts, node)
+        ]
         for node in mismatches:
             exact.refuse_multiplied(node)
             for point in (Point(node.number, is_out=False), Point(node.number, is_out=True)):
@@ -238,9 +241,6 @@ class Weaving:
         """Release the subtrees kept for other snapshots, since this one is not published."""
         if self._subtrees is not None:
             self._subtrees.drop()
-
-    def _internal(self) -> list[JoinNode]:
-        return [node for node in self.weave.nodes if self.weave.children(node.number)]
 
     def _measures(self, counts: Mapping[Point, Counts]) -> tuple[JoinMeasure, ...]:
         measures = []
@@ -323,11 +323,7 @@ class _Exact:
         return self._frames().count(point)
 
     def refuse_multiplied(self, node: JoinNode) -> None:
-        """Find the join of a node that multiplies rows, if one does.
-
-        Raises:
-            RowsMultiplied: naming the relationship, the rows before and after, and sample keys.
-        """
+        """Find the join of a node that multiplies rows, if one does."""
         side = Side(self._weave, node)
         left = self._frames().frame(Point(node.number, is_out=False))
         for child in side.children:

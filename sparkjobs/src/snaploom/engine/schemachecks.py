@@ -37,11 +37,7 @@ class SchemaFault:
 
 
 def refuse_unwritable(schema: spark.StructType, data_format: DataFormat) -> None:
-    """Refuse a schema that a format cannot hold.
-
-    Raises:
-        SourceSchemaInvalid: naming every fault.
-    """
+    """Refuse a schema that a format cannot hold."""
     faults = schema_faults(schema, data_format)
     if faults:
         more = "".join(f"; {fault.path}: {fault.message}" for fault in faults[1:])
@@ -222,13 +218,8 @@ def check_schemas(
 ) -> SchemaOutcome:
     """Compare the schemas of one snapshot with the needs of joins and groupings; pure.
 
-    Args:
-        tree: the join tree.
-        schemas: by field name, for all nodes that have a snapshot; a node without one is left out
-            together with its descendants, which are not checked.
-        others: settings of the joined sources, by field name.
-        relationships: by name.
-        inferred: names of sources whose files have no types but those that values show.
+    A node without a schema has no snapshot, and is left out together with its descendants, which
+    are not checked. `inferred` are sources whose files have no types but those that values show.
     """
     excluded: list[Exclusion] = []
     warnings: list[str] = []

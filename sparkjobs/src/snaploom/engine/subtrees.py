@@ -27,9 +27,6 @@ def sampled(frame: DataFrame, key: Sequence[str], share: float, source: str) -> 
     """The rows whose key falls into a share of all hashes.
 
     `key` is the `rootKey`, `share` is between 0 and 1.
-
-    Raises:
-        FieldMissing: the root has no such column in this snapshot.
     """
     columns = []
     for name in key:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
@@ -106,7 +106,12 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     if whole is None or whole.rows != rows:
         return unknown("the sources have other rows by now than were woven")
     misses = [
-        _near_miss(steps, row, is_grouped=bool(child.group_by))
+        NearMiss(
+            normalize=steps,
+            rows=row.matched,
+            ambiguous=0 if child.group_by else row.ambiguous,
+            keys=tuple(KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs),
+        )
         for number, steps in enumerate(candidates, 1)
         if (row := counted.get(number)) is not None and row.matched
     ]
@@ -117,15 +122,6 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
         rows=rows,
         keys=tuple(pair.left for pair in whole.pairs),
         near_misses=tuple(sorted(misses, key=lambda one: -one.rows)),
-    )
-
-
-def _near_miss(steps: tuple[Normalization, ...], row: Row, *, is_grouped: bool) -> NearMiss:
-    return NearMiss(
-        normalize=steps,
-        rows=row.matched,
-        ambiguous=0 if is_grouped else row.ambiguous,
-        keys=tuple(KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs),
     )
 
 

@@ -144,9 +144,6 @@ def write_frame(
     the column is neither in the files nor in the schema.
 
     Errors of the job itself (a broken source file, a full disk) pass through.
-
-    Raises:
-        SourceSchemaInvalid: the format cannot hold the schema.
     """
     schema = spark.StructType([field for field in frame.schema if field.name != folders_by])
     refuse_unwritable(schema, data_format)
@@ -177,8 +174,7 @@ def count_written(
     spark_session: SparkSession, uri: str, data_format: DataFormat, schema: spark.StructType
 ) -> int:
     """Rows of the files in a folder, counted from the files (Parquet: from their footers)."""
-    reader = spark_session.read.format(SPARK_FORMATS[data_format]).schema(schema)
-    return reader.load(uri).count()
+    return read_files(spark_session, [uri], data_format, schema).count()
 
 
 def written_schema(schema: spark.StructType, data_format: DataFormat) -> spark.StructType:

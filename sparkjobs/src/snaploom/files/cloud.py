@@ -199,16 +199,13 @@ class ObstoreObjectStore:
 
     @property
     def uri(self) -> str:
-        """URI of the folder."""
         return self._uri
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Conditional put."""
         check_key(key)
         self._insist(key, lambda: obstore.put(self._backend, key, data, mode="create"))
 
     def put(self, key: str, data: bytes) -> None:
-        """Unconditional put."""
         with self._translated(check_key(key), writing=True):
             obstore.put(self._backend, key, data, mode="overwrite")
 
@@ -221,12 +218,10 @@ class ObstoreObjectStore:
             return bytes(found.bytes())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Read a part of an object."""
         with self._translated(check_key(key), writing=False):
             return bytes(obstore.get_range(self._backend, key, start=start, length=length))
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Ask for the object's properties."""
         try:
             with self._translated(check_key(key), writing=False):
                 found = obstore.head(self._backend, key)
@@ -281,7 +276,6 @@ class ObstoreObjectStore:
         self._insist(target, lambda: obstore.rename(self._backend, source, target, overwrite=False))
 
     def prune(self, prefix: str) -> None:
-        """Nothing: these stores have no directories."""
         check_prefix(prefix)
 
     def _delete(self, keys: Sequence[str]) -> None:
@@ -383,9 +377,6 @@ def open_azure(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
     """The store of `abfss://container@account.dfs.core.windows.net/folder` or `az://container/...`.
 
     The short form takes the account from `AZURE_STORAGE_ACCOUNT_NAME`.
-
-    Raises:
-        CloudUriInvalid: there is no container in it, or no account anywhere.
     """
     authority, folder = _bucket(uri)
     match = _AZURE.fullmatch(authority)

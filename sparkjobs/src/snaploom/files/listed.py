@@ -35,7 +35,6 @@ class ListedFile:
 
     @property
     def name(self) -> str:
-        """Last part of the URI."""
         return self.uri.rsplit("/", 1)[-1]
 
     @property
@@ -122,21 +121,16 @@ class NoOtherFiles:
     """Before Spark is started: every question raises `SparkNeeded`."""
 
     def matches(self, glob: str, resource: str) -> NoReturn:
-        """Not without Spark."""
         raise SparkNeeded(glob)
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> NoReturn:
-        """Not without Spark."""
         raise SparkNeeded(glob)
 
     def exists(self, uri: str) -> NoReturn:
-        """Not without Spark."""
         raise SparkNeeded(uri)
 
     def store(self, uri: str, create: bool) -> NoReturn:
-        """Not without Spark."""
         raise SparkNeeded(uri)
 
     def end(self, file: ListedFile, length: int) -> NoReturn:
-        """Not without Spark."""
         raise SparkNeeded(file.uri)

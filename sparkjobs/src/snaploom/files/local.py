@@ -89,12 +89,7 @@ class LocalObjectStore:
     """Objects as files below one directory."""
 
     def __init__(self, root: Path, *, create: bool) -> None:
-        """Open a directory, making it if asked.
-
-        Raises:
-            FolderNotOurs: a file is in its place.
-            FolderNotWritable: it cannot be made.
-        """
+        """Open a directory, making it if asked."""
         self._root = root
         if os.path.isfile(root):  # False, unlike `Path.is_file`, where nobody may look
             raise FolderNotOurs(
@@ -149,7 +144,6 @@ class LocalObjectStore:
             raise self._unreadable(key, error) from error
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Read a part of a file."""
         folders, name = _parts(check_key(key))
         try:
             with self._opened(folders) as folder, self._file(folder, name, key) as file:
@@ -160,7 +154,6 @@ class LocalObjectStore:
             raise self._unreadable(key, error) from error
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Look at a file without opening it."""
         folders, name = _parts(check_key(key))
         try:
             with self._opened(folders) as folder:
@@ -219,7 +212,6 @@ class LocalObjectStore:
         self.delete([source])
 
     def prune(self, prefix: str) -> None:
-        """Remove empty directories, deepest first."""
         folders = check_prefix(prefix).split("/")[:-1]
         try:
             with self._opened(folders) as folder:

@@ -39,11 +39,6 @@ def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> Obj
         uri: the folder.
         create: make a local directory that does not exist; without, an absent one reads as empty.
         others: opens what is not known here, as Spark's Hadoop client does (rule P6).
-
-    Raises:
-        UnsupportedStore: nothing opens the scheme; a relative path, or a host in a `file:` URI.
-        CloudUriInvalid: no bucket, or no account.
-        FolderNotWritable: the directory is to be made and cannot be.
     """
     match = _SCHEME.match(uri)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", uri)

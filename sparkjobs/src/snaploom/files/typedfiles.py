@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 Reader = Callable[[pa.NativeFile], pa.RecordBatchReader]
 """Opens a file; raises a `ValueError` or `OSError` where it is not whole, then or from a batch."""
+Arguments = Mapping[str, object]
+"""Keyword arguments of a reader (`FileFormat.arguments`)."""
 
 PATH, CONTENT = "path", "content"
 """Columns that `RowsOfFiles` takes: the URL of a file and, unless it is a local one, its bytes."""
@@ -35,9 +39,16 @@ FAULTS = (ValueError, OSError, LookupError, TypeError, ArithmeticError, EOFError
 """Errors that readers raise about a file that is not whole, or not of its format."""
 
 
-def reader_at(place: str) -> Reader:
+def reader_at(place: str, arguments: Arguments = MappingProxyType({})) -> Reader:
     """The reader of a format, by `module:function`."""
-    return cast(Reader, resolve_name(place))
+    return partial(cast(Reader, resolve_name(place)), **arguments)
+
+
+class LocalFile(pa.OSFile):  # type: ignore[misc]  # PyArrow has no types
+    """A file of this machine, for readers that open it by its path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
 
 
 class RangedFile(io.RawIOBase):
@@ -49,15 +60,12 @@ class RangedFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
         self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
         return self._at
 
@@ -69,7 +77,6 @@ class RangedFile(io.RawIOBase):
         return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Bytes from the place on."""
         rest = max(0, self._size - self._at)
         wanted = rest if size is None or size < 0 else min(size, rest)
         content = self._read(self._at, wanted) if wanted else b""
@@ -85,11 +92,7 @@ _ENDS = (4, 8)
 
 
 def open_ipc(file: pa.NativeFile) -> pa.RecordBatchReader:
-    """Open an IPC file or stream.
-
-    Raises:
-        ValueError: it is neither, or was cut short; then or from a batch.
-    """
+    """Open an IPC file or stream."""
     magic = file.read(len(_FILE))
     file.seek(0)
     if magic.startswith(_FEATHER_1):
@@ -132,6 +135,8 @@ class RowsOfFiles:
 
     reader: str
     """As `reader_at` takes it."""
+    arguments: Arguments
+    """Likewise."""
     schema: pa.Schema
     file_column: str
     """A further column, with the URL of the file of each row; empty for none."""
@@ -146,7 +151,7 @@ class RowsOfFiles:
     def _rows(self, url: str, content: pa.BinaryScalar | None) -> Iterator[pa.RecordBatch]:
         try:
             with _opened(url, content) as file:
-                for batch in reader_at(self.reader)(file):
+                for batch in reader_at(self.reader, self.arguments)(file):
                     batch.validate(full=True)
                     for first in range(0, batch.num_rows, _ROWS):
                         yield self._conformed(batch.slice(first, _ROWS), url)
@@ -165,7 +170,7 @@ class RowsOfFiles:
 def _opened(url: str, content: pa.BinaryScalar | None) -> pa.NativeFile:
     if content is not None:
         return pa.BufferReader(content.as_buffer())
-    return pa.OSFile(unquote(_LOCAL.sub("/", url)), "rb")
+    return LocalFile(unquote(_LOCAL.sub("/", url)))
 
 
 def _parts(
@@ -182,11 +187,7 @@ def _parts(
 
 
 def conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values as a type that holds them.
-
-    Raises:
-        ValueError: it does not hold one of them.
-    """
+    """The values as a type that holds them."""
     if isinstance(values, pa.ExtensionArray):
         return conform(values.storage, wanted)
     own = values.type

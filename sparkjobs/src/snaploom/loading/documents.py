@@ -164,7 +164,18 @@ class _Substitution:
             known = [found["name"] for found in _REFERENCE.finditer(text)]
             for name in sorted({name for name in known if name in values}):
                 self.used.add(name)
-                self.findings.append(self._misplaced(name, path))
+                self.findings.append(
+                    make_finding(
+                        "SL122",
+                        "a variable cannot stand here",
+                        resource=self._resource,
+                        path=join_path(path),
+                        found=f"$({name})",
+                        expected=f"variables in {ALLOWED} only, never in SQL, patterns, options "
+                        "or text",
+                        hint=f"write the value itself; or, if this is no variable, rename `{name}`",
+                    )
+                )
             return text
 
         def value(found: re.Match[str]) -> str:
@@ -177,17 +188,6 @@ class _Substitution:
             return "undefined"
 
         return _REFERENCE.sub(value, text)
-
-    def _misplaced(self, name: str, path: tuple[Segment, ...]) -> Finding:
-        return make_finding(
-            "SL122",
-            "a variable cannot stand here",
-            resource=self._resource,
-            path=join_path(path),
-            found=f"$({name})",
-            expected=f"variables in {ALLOWED} only, never in SQL, patterns, options or text",
-            hint=f"write the value itself; or, if this is no variable, rename `{name}`",
-        )
 
     def _undefined(self, found: re.Match[str], path: tuple[Segment, ...]) -> Finding:
         name, values = found["name"], self._surroundings.values
@@ -352,7 +352,19 @@ def _list_items(node: Node) -> Sequence | None:
 def read_resource(node: Node, surroundings: Surroundings = NO_SURROUNDINGS) -> Read:
     """The resource that a document declares, with its variables and relative paths replaced."""
     if not isinstance(node, Mapping):
-        return Read(findings=(_not_a_mapping(node),))
+        return Read(
+            findings=(
+                make_finding(
+                    "SL106",
+                    "a document must be a mapping",
+                    found=display(plain(node)) if isinstance(node, Scalar) else "a list",
+                    expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
+                    hint="write each item as a document of its own, and a line `---` between them"
+                    if isinstance(node, Sequence)
+                    else "",
+                ),
+            )
+        )
     identity = _identity(node)
     envelope = _envelope_finding(node, identity)
     if envelope is not None:
@@ -397,18 +409,6 @@ def read_object(document: JsonValue) -> Read:
     return read_resource(node_of(document))
 
 
-def _not_a_mapping(node: Node) -> Finding:
-    return make_finding(
-        "SL106",
-        "a document must be a mapping",
-        found=display(plain(node)) if isinstance(node, Scalar) else "a list",
-        expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
-        hint="write each item as a document of its own, and a line `---` between them"
-        if isinstance(node, Sequence)
-        else "",
-    )
-
-
 def _identity(node: Mapping) -> str:
     kind = _text(node, "kind")
     metadata = node.entries.get("metadata")
@@ -429,7 +429,11 @@ def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
         return _wrong_version(node, identity, "apiVersion is missing or not text")
     group = version.rpartition("/")[0]
     if group != GROUP:
-        if kind in KIND_BY_NAME or kind in FORMER_KINDS or _resembles_ours(group):
+        if (
+            kind in KIND_BY_NAME
+            or kind in FORMER_KINDS
+            or (SequenceMatcher(a=group.casefold()[:64], b=GROUP).ratio() >= 0.8)
+        ):
             return _wrong_version(node, identity, "this is not Snaploom's apiVersion")
         return make_finding(
             "SL107",
@@ -444,10 +448,6 @@ def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
     if kind not in KIND_BY_NAME:
         return _unknown_kind(node, kind, identity)
     return None
-
-
-def _resembles_ours(group: str) -> bool:
-    return SequenceMatcher(a=group.casefold()[:64], b=GROUP).ratio() >= 0.8
 
 
 def _wrong_version(node: Mapping, identity: str, message: str) -> Finding:

@@ -14,8 +14,10 @@ from snaploom.loading.project import (
     AppliedProject,
     SourceText,
     applied_project,
+    fault_finding,
     is_project_file,
     nested_project,
+    placed,
     read_files,
     unused_findings,
 )
@@ -70,7 +72,7 @@ class Loaded:
         item = self._by_identity.get(finding.resource)
         if item is None or finding.line:
             return finding
-        return _at(finding, item.file, item.position(finding.path))
+        return placed(finding, item.file, item.position(finding.path))
 
 
 def load(paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> Loaded:
@@ -101,7 +103,8 @@ def load_resources(
             broken.add(read.identity)
     for text in texts:
         if is_project_file(text):
-            findings.extend(() if _is_same(text.file, applied.file) else [nested_project(text)])
+            if os.path.realpath(text.file) != os.path.realpath(applied.file):
+                findings.append(nested_project(text))
             continue
         for read, item in _read_text(text, applied, findings):
             findings.extend(read.findings)
@@ -114,12 +117,15 @@ def load_resources(
     findings.extend(duplicates)
     findings.extend(() if errors_of(faults) else unused_findings(applied, choice, used))
     if not unique and not errors_of(findings):
-        findings.append(_nothing_found(paths))
+        findings.append(
+            make_finding(
+                "SL119",
+                "the input has no resource of snaploom.io",
+                found=", ".join(str(path) for path in paths) or "no path",
+                expected="files that declare resources; in folders, those ending in .yaml or .yml",
+            )
+        )
     return Loaded(unique, tuple(findings), frozenset(broken), applied)
-
-
-def _is_same(file: str, other: str) -> bool:
-    return os.path.realpath(file) == os.path.realpath(other)
 
 
 def _read_text(
@@ -131,7 +137,7 @@ def _read_text(
     for document in composed.documents:
         yield from _read_document(source, document, surroundings)
     if composed.fault is not None:
-        findings.append(_fault_finding(composed.fault, source.file, ""))
+        findings.append(fault_finding(composed.fault, source.file))
 
 
 def _read_document(
@@ -141,8 +147,8 @@ def _read_document(
     for at, node in members(document.node, document.at):
         read = read_resource(node, surroundings)
         first = first or read.identity
-        placed = tuple(
-            _at(
+        own = tuple(
+            placed(
                 finding,
                 source.file,
                 composer.position_of(node, at, composer.split_path(finding.path)),
@@ -150,23 +156,10 @@ def _read_document(
             for finding in read.findings
         )
         located = Located(read.resource, source.file, node, at) if read.resource else None
-        yield Read(read.identity, read.resource, placed, read.used), located
+        yield Read(read.identity, read.resource, own, read.used), located
     if document.faults:
-        faults = tuple(_fault_finding(fault, source.file, first) for fault in document.faults)
+        faults = tuple(fault_finding(fault, source.file, first) for fault in document.faults)
         yield Read("", None, faults), None
-
-
-def _fault_finding(fault: composer.Fault, file: str, resource: str) -> Finding:
-    finding = make_finding(
-        fault.code,
-        fault.message,
-        resource=resource,
-        path=fault.path,
-        found=fault.found,
-        expected=fault.expected,
-        hint=fault.hint,
-    )
-    return _at(finding, file, fault.at)
 
 
 def _without_duplicates(found: list[Located]) -> tuple[tuple[Located, ...], list[Finding]]:
@@ -191,19 +184,4 @@ def _duplicate(item: Located, first: Located) -> Finding:
         found=f"{first.file} line {there.line}, and {item.file} line {here.line}",
         expected="one declaration of each kind and name",
     )
-    return _at(finding, item.file, here)
-
-
-def _nothing_found(paths: Sequence[Path]) -> Finding:
-    return make_finding(
-        "SL119",
-        "the input has no resource of snaploom.io",
-        found=", ".join(str(path) for path in paths) or "no path",
-        expected="files that declare resources; in folders, those ending in .yaml or .yml",
-    )
-
-
-def _at(finding: Finding, file: str, position: composer.Position) -> Finding:
-    return finding.model_copy(
-        update={"file": file, "line": position.line, "column": position.column}
-    )
+    return placed(finding, item.file, here)

@@ -10,14 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from snaploom.loading.composer import (
-    Position,
-    Scalar,
-    compose,
-    plain,
-    position_of,
-    split_path,
-)
+from snaploom.loading import composer
 from snaploom.loading.nearmisses import did_you_mean, listing
 from snaploom.loading.pydanticerrors import findings_of, names_secret
 from snaploom.localfiles import read_plain
@@ -187,7 +180,17 @@ def applied_project(
     """The project of some files and folders, in the environment that is chosen."""
     found, findings = _project_texts(paths)
     if len(found) > 1:
-        findings = (*findings, _several(found))
+        findings = (
+            *findings,
+            make_finding(
+                "SL123",
+                "these files belong to several projects",
+                path="-f",
+                found=", ".join(each.file for each in found),
+                expected=f"one {PROJECT_FILE} for all files",
+                hint="give the files of one project at a time, or keep one project file above all",
+            ).model_copy(update={"file": found[1].file}),
+        )
     source = found[0] if found else None
     project, faults = _parsed(source) if source is not None else (ProjectFile(), ())
     problems = [] if faults else list(_choice_findings(choice, project, source))
@@ -265,21 +268,11 @@ def _is_project(file: Path) -> bool:
 
 
 def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
-    composed = compose(source.text)
+    composed = composer.compose(source.text)
     faults = [fault for document in composed.documents for fault in document.faults]
     faults += [composed.fault] if composed.fault is not None else []
     if faults:
-        return ProjectFile(), tuple(
-            _placed(
-                make_finding(
-                    fault.code, fault.message, path=fault.path, found=fault.found,
-                    expected=fault.expected, hint=fault.hint,
-                ),
-                source.file,
-                fault.at,
-            )
-            for fault in faults
-        )  # fmt: skip
+        return ProjectFile(), tuple(fault_finding(fault, source.file) for fault in faults)
     if len(composed.documents) > 1:
         at = composed.documents[1].at
         finding = make_finding(
@@ -289,19 +282,21 @@ def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
             expected="`variables` and `environments`, once",
             hint="remove the line `---`, and join the documents",
         )
-        return ProjectFile(), (_placed(finding, source.file, at),)
-    node = composed.documents[0].node if composed.documents else Scalar(None, "")
-    if isinstance(node, Scalar) and node.value is None:
+        return ProjectFile(), (placed(finding, source.file, at),)
+    node = composed.documents[0].node if composed.documents else composer.Scalar(None, "")
+    if isinstance(node, composer.Scalar) and node.value is None:
         return ProjectFile(), ()
-    start = Position(1, 1)
+    start = composer.Position(1, 1)
     try:
-        project = ProjectFile.parse(plain(node))
+        project = ProjectFile.parse(composer.plain(node))
     except ValidationError as error:
         found = findings_of(error, ProjectFile, node, "")
     else:
         found = tuple(_secret_names(project))
-    placed = (_placed(f, source.file, position_of(node, start, split_path(f.path))) for f in found)
-    findings = tuple(placed)
+    findings = tuple(
+        placed(each, source.file, composer.position_of(node, start, composer.split_path(each.path)))
+        for each in found
+    )
     return (ProjectFile() if findings else project), findings
 
 
@@ -375,17 +370,6 @@ def _is_value(text: str) -> bool:
     return len(text) <= LONGEST_VALUE and _FORBIDDEN.search(text) is None
 
 
-def _several(found: Sequence[SourceText]) -> Finding:
-    return make_finding(
-        "SL123",
-        "these files belong to several projects",
-        path="-f",
-        found=", ".join(each.file for each in found),
-        expected=f"one {PROJECT_FILE} for all files",
-        hint="give the files of one project at a time, or keep one project file above them all",
-    ).model_copy(update={"file": found[1].file})
-
-
 def nested_project(source: SourceText) -> Finding:
     """The finding about a project file among declarations of another project."""
     return make_finding(
@@ -397,7 +381,22 @@ def nested_project(source: SourceText) -> Finding:
     ).model_copy(update={"file": source.file})
 
 
-def _placed(finding: Finding, file: str, at: Position) -> Finding:
+def fault_finding(fault: composer.Fault, file: str, resource: str = "") -> Finding:
+    """The finding about a fault of a file's YAML."""
+    finding = make_finding(
+        fault.code,
+        fault.message,
+        resource=resource,
+        path=fault.path,
+        found=fault.found,
+        expected=fault.expected,
+        hint=fault.hint,
+    )
+    return placed(finding, file, fault.at)
+
+
+def placed(finding: Finding, file: str, at: composer.Position) -> Finding:
+    """A finding with its place in a file."""
     return finding.model_copy(update={"file": file, "line": at.line, "column": at.column})
 
 
@@ -405,11 +404,7 @@ def _placed(finding: Finding, file: str, at: Position) -> Finding:
 
 
 def chosen_variables(environment: str | None, texts: Iterable[str]) -> VariableChoice:
-    """The choice of `--env` and `--set name=value`.
-
-    Raises:
-        InvalidDeclarations: a value has no name, or one name has two values.
-    """
+    """The choice of `--env` and `--set name=value`."""
     values: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")

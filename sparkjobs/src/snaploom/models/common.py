@@ -77,6 +77,8 @@ class Granularity(StrEnum):
     """A calendar year."""
     MONTH = "month"
     """A calendar month."""
+    QUARTER = "quarter"
+    """Three calendar months, the first from January on."""
     WEEK = "week"
     """A week of ISO 8601, from Monday on."""
     DAY = "day"
@@ -89,26 +91,47 @@ class Granularity(StrEnum):
     """A second."""
 
 
-MONTHS = (
-    "jan(?:uary?)?", "feb(?:ruary?)?", "m(?:ar(?:ch)?|(?:ä|a\u0308|ae)rz?)", "apr(?:il)?", "ma[yi]",
-    "jun[ei]?", "jul[yi]?", "aug(?:ust)?", "sept?(?:ember)?", "o[ck]t(?:ober)?", "nov(?:ember)?",
-    "de[cz](?:ember)?",
-)  # fmt: skip
-"""Names of the months in English and German, short and in full, as patterns of small letters."""
+_ACCENTED = {"ä": "(?:ä|a\u0308|ae?)", "é": "(?:é|e\u0301|e)", "û": "(?:û|u\u0302|u)",
+             "ç": "(?:ç|c\u0327|c)"}  # fmt: skip
+"""Letters in one or two characters of Unicode, or without their accent."""
+MONTHS = tuple(
+    "|".join(
+        "".join(_ACCENTED.get(letter, letter) for letter in name)
+        for name in sorted(names.split(), reverse=True)
+    )
+    for names in (
+        "january januar janv janvier januari janeiro jan jän jänner enero ene gennaio gen",
+        "february februar februari febr février févr febrero febbraio fevereiro feb fév",
+        "march märz mrz mars marzo março maart marts mrt mar mär",
+        "april avril avr abril abr aprile apr",
+        "may mai mei mayo maio maggio maj mag",
+        "june juni juin junio junho giugno jun giu",
+        "july juli juillet juil julio julho luglio jul lug",
+        "august août agosto augustus augusti aug ago",
+        "september septembre septiembre setiembre settembre setembro sept sep set",
+        "october oktober octobre octubre ottobre outubro oct okt ott out",
+        "november novembre noviembre novembro nov",
+        "december dezember décembre diciembre dicembre dezembro desember dec dez déc dic des",
+    )
+)
+"""Names of the months in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
+Danish and Norwegian, short and in full, as patterns of small letters."""
 MONTH_NAME = f"(?i:{'|'.join(MONTHS)})"
 UNITS = {
-    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "MM": "[0-9]{2}", "M": "[0-9]{1,2}", "MMM": MONTH_NAME,
+    "yyyy": "[0-9]{4}", "yy": "[0-9]{2}", "Q": "[1-4]", "MM": "[0-9]{2}", "M": "[0-9]{1,2}",
+    "MMM": rf"{MONTH_NAME}\.?",
     "dd": "[0-9]{2}", "d": "[0-9]{1,2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}", "mm": "[0-9]{2}",
     "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}", "w": "[0-9]{1,2}",
 }  # fmt: skip
 """Units, as Java's patterns name them, and their characters. `yy` is a year from 2000 on; `YYYY`
-and `ww` are year and week of ISO 8601, whose weeks begin on Monday."""
+and `ww` are year and week of ISO 8601, whose weeks begin on Monday; `Q` is a quarter."""
 _SAME = {"yy": "yyyy", "M": "MM", "MMM": "MM", "d": "dd", "w": "ww"}
 """Units that are other ways to write a unit."""
 _ONE_OR_TWO = frozenset({"M", "d", "w"})
 _DAYS = {
     Granularity.YEAR: {"yyyy"},
     Granularity.MONTH: {"yyyy", "MM"},
+    Granularity.QUARTER: {"yyyy", "Q"},
     Granularity.WEEK: {"YYYY", "ww"},
     Granularity.DAY: {"yyyy", "MM", "dd"},
 }
@@ -152,7 +175,8 @@ class TimePattern:
             if part["DDD"] < 1 or day.year != part["yyyy"]:
                 raise ValueError(text)
         else:
-            day = Date(part["yyyy"], part.get("MM", 1), part.get("dd", 1))
+            month = part.get("MM", 3 * part.get("Q", 1) - 2)
+            day = Date(part["yyyy"], month, part.get("dd", 1))
         clock = (part.get(unit, 0) for unit, _ in _CLOCK)
         return PlainDateTime(day.year, day.month, day.day, *clock)
 
@@ -160,8 +184,8 @@ class TimePattern:
 def _number(unit: str, written: str) -> int:
     if written.isdecimal():
         return int(written) + (2000 if unit == "yyyy" and len(written) == 2 else 0)
-    names = (name for name in MONTHS if re.fullmatch(name, written, re.IGNORECASE))
-    return MONTHS.index(next(names)) + 1
+    name = written.removesuffix(".")
+    return next(n for n, month in enumerate(MONTHS, 1) if re.fullmatch(month, name, re.IGNORECASE))
 
 
 @cache

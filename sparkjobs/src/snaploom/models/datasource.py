@@ -77,10 +77,11 @@ class FromFieldValue(ApiModel):
     """Encoding of the time in the field."""
     time_pattern: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     """Of PATTERN, such as `yyyyMMdd`, `MM/dd/yyyy`, `d-MMM-yyyy` or `YYYY-'W'ww` (the ISO week):
-    units yyyy, MM, dd, DDD (day of the year), HH, mm, ss, YYYY and ww, each once, in any order,
-    without a gap from the year down to the smallest; letters stand in quotes. M, d and w have one
-    digit or two, yy is a year from 2000 on, MMM the name of a month in English or German, short or
-    in full (`Mar`, `March`, `März`). The smallest unit is the length of the period."""
+    units yyyy, Q (quarter), MM, dd, DDD (day of the year), HH, mm, ss, YYYY and ww, each once, in
+    any order, without a gap from the year down to the smallest; letters stand in quotes. M, d and w
+    have one digit or two, yy is a year from 2000 on, MMM the name of a month in a language of
+    Western or Northern Europe, short or in full (`Mar`, `March`, `März`, `mars`). The smallest unit
+    is the length of the period."""
     default_timezone: TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
@@ -105,8 +106,8 @@ class FromFieldValue(ApiModel):
                 raise contradiction(
                     f"this is no pattern of a date: {error}",
                     found=f"timePattern {self.time_pattern}",
-                    expected="units yyyy, yy, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and w, "
-                    "without a gap from the year down",
+                    expected="units yyyy, yy, Q, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and "
+                    "w, without a gap from the year down",
                     hint="write a pattern such as yyyyMMdd, yyyy-MM or YYYY-'W'ww",
                 ) from None
         return self
@@ -141,7 +142,8 @@ class HdfsLike(SourceModel):
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `arrow` (IPC files, such as Feather's, and
-    streams), `text`, `binaryFile`, or one that was added to the list by the administrator; or
+    streams), `sqlite` and `xlsx` (one table or sheet of each file, by the options `table` and
+    `sheet`), `text`, `binaryFile`, or one that was added to the list by the administrator; or
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,

@@ -23,16 +23,7 @@ from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.base import ApiModel
 from snaploom.models.common import EpochNanos, TimeOffset
-from snaploom.output import layout
-from snaploom.output.documents import (
-    CHECKPOINT,
-    HINT,
-    MANIFEST_FORMAT,
-    first_fault,
-    get_bounded,
-    parse_json,
-    refuse_many,
-)
+from snaploom.output import documents, layout
 from snaploom.output.entries import Claim, DataModel, FolderIdentity, FolderSettings
 from snaploom.output.layout import Count, Hash, Line, Nanos, PartitionName, RunId, Versions
 from snaploom.output.layout import Sequence as Number
@@ -110,7 +101,12 @@ class _Document(ApiModel):
 
 def format_checkpoint(state: FolderState) -> bytes:
     """Format a state: a line with format and digest, one with the index, then records."""
-    hashes = {h: n for n, h in enumerate(sorted(_hashes(state)))}
+    hashes = {
+        h: n
+        for n, h in enumerate(
+            sorted({h for v in state.versions.values() for h in (v.schema_hash, v.model_hash)})
+        )
+    }
     lines = _lines(state)
     ordered = state.timeline
     body = _Document(
@@ -144,7 +140,7 @@ def format_checkpoint(state: FolderState) -> bytes:
         records=tuple(lines),
     ).model_dump_json(by_alias=True, exclude_none=True)
     content = b"\n".join((body.encode(), *lines.values()))
-    head = json.dumps({"format": MANIFEST_FORMAT, "sha256": layout.content_hash(content)})
+    head = json.dumps({"format": documents.MANIFEST_FORMAT, "sha256": layout.content_hash(content)})
     return head.encode() + b"\n" + content + b"\n"
 
 
@@ -152,17 +148,16 @@ def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState
     """Parse the state in a checkpoint; its records are kept in `records`.
 
     Raises:
-        ValueError: it is broken, of another format, or not of this sequence number.
         ManifestCorrupt: it has more than it may have.
     """
     name = layout.checkpoint_key(seq)
     head, _, body = document.partition(b"\n")
     content = body.removesuffix(b"\n")
-    digest = {"format": MANIFEST_FORMAT, "sha256": layout.content_hash(content)}
-    if parse_json(head, name, HINT) != digest:
+    digest = {"format": documents.MANIFEST_FORMAT, "sha256": layout.content_hash(content)}
+    if documents.parse_json(head, name, documents.HINT) != digest:
         raise ValueError("digest or format differs")
     index, *lines = content.split(b"\n", RECORDS_KEPT + 1)
-    refuse_many(index, name, CHECKPOINT)
+    documents.refuse_many(index, name, documents.CHECKPOINT)
     parsed = _Document.model_validate_json(index, strict=True, by_alias=True, by_name=False)
     if parsed.seq != seq:
         raise ValueError(f"it holds the state of entry {parsed.seq}")
@@ -193,10 +188,6 @@ def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState
         models=tuple(DataModelVersion(m.model_hash, m.first_seen, m.nodes) for m in parsed.models),
         records=records,
     )
-
-
-def _hashes(state: FolderState) -> set[str]:
-    return {h for v in state.versions.values() for h in (v.schema_hash, v.model_hash)}
 
 
 def _lines(state: FolderState) -> dict[int, bytes]:
@@ -255,14 +246,14 @@ def read_checkpoint(store: ObjectStore, seq: int, records: Records) -> FolderSta
         ObjectNotFound: there is none.
         ValueError, ManifestCorrupt, ObjectTooLarge: it cannot be used.
     """
-    document = get_bounded(store, layout.checkpoint_key(seq), CHECKPOINT)
+    document = documents.get_bounded(store, layout.checkpoint_key(seq), documents.CHECKPOINT)
     return parse_checkpoint(document, seq, records)
 
 
 def checkpoint_fault(error: Exception) -> str:
     """Fault of a checkpoint, on one line."""
     if isinstance(error, ValidationError):
-        return visible(first_fault(error))
+        return visible(documents.first_fault(error))
     return visible(str(getattr(error, "found", None) or error))
 
 
@@ -270,7 +261,7 @@ def write_checkpoint(store: ObjectStore, state: FolderState) -> None:
     """Write a checkpoint and remove old ones; a failure is a warning, since none is needed."""
     try:
         document = format_checkpoint(state)
-        if len(document) > CHECKPOINT.length:
+        if len(document) > documents.CHECKPOINT.length:
             _log.warning("no checkpoint at entry %d, which would be too long", state.seq)
             return
         store.put(layout.checkpoint_key(state.seq), document)

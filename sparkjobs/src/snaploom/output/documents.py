@@ -12,18 +12,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
+from snaploom import errors
 from snaploom.confidential import visible
-from snaploom.errors import (
-    FolderNotWritable,
-    FormatTooNew,
-    ManifestCorrupt,
-    NotAPlainFile,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    ObjectTooLarge,
-    SnaploomError,
-    StorageError,
-)
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.base import ApiModel
 
@@ -111,7 +101,6 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
     """A JSON object with a `format` that this version knows.
 
     Raises:
-        FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is not such an object.
     """
     raw = parse_json(document, name, bounds)
@@ -121,7 +110,7 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
     if version < 1:
         raise corrupt(name, "no format version")
     if version > MANIFEST_FORMAT:
-        raise FormatTooNew(
+        raise errors.FormatTooNew(
             f"{visible(name)} was written by a newer Snaploom",
             found=f"format {str(version)[:20]}",
             expected=f"format {MANIFEST_FORMAT} or older",
@@ -146,9 +135,9 @@ def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
         raise corrupt(name, f"{len(document):,} bytes with up to {most:,} values")
 
 
-def corrupt(name: str, found: str) -> ManifestCorrupt:
+def corrupt(name: str, found: str) -> errors.ManifestCorrupt:
     """Build the error for a document that cannot have the meaning of its name."""
-    return ManifestCorrupt(
+    return errors.ManifestCorrupt(
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
         expected="a document as Snaploom wrote it",
@@ -198,7 +187,7 @@ class NumberedLog:
         store: ObjectStore,
         key: Callable[[int], str],
         longest: int,
-        unknown: Callable[[str], SnaploomError],
+        unknown: Callable[[str], errors.SnaploomError],
     ) -> None:
         """Open the log; `unknown` makes the error of a put with an unknown outcome."""
         self._store = store
@@ -215,7 +204,7 @@ class NumberedLog:
         """
         try:
             return self._store.get(self._key(number), self._longest)
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return None
 
     def after(self, number: int) -> Iterator[bytes]:
@@ -224,21 +213,19 @@ class NumberedLog:
             yield document
 
     def append(self, number: int, document: bytes) -> bool:
-        """Put a document, unlike any other writer's, under the next number; False if taken.
-
-        Raises:
-            FolderNotWritable: the store refuses, and nothing was written.
-            SnaploomError: the error from `unknown`.
-        """
+        """Put a document, unlike any other writer's, under the next number; False if taken."""
         key = self._key(number)
         is_unanswered = False
         for attempt in range(PUT_ATTEMPTS):
             try:
                 self._store.put_if_absent(key, document)
-            except ObjectAlreadyExists:
+            except errors.ObjectAlreadyExists:
                 return self._holds(key, document)
             except STORE_FAILURES as error:
-                if isinstance(error, FolderNotWritable | NotAPlainFile) and not is_unanswered:
+                if (
+                    isinstance(error, errors.FolderNotWritable | errors.NotAPlainFile)
+                    and not is_unanswered
+                ):
                     raise  # a refusal is an answer, but not about earlier puts
                 is_unanswered = True
                 _log.warning("no answer to the commit of %s: %s", key, error.message)
@@ -253,9 +240,9 @@ class NumberedLog:
         for attempt in range(PUT_ATTEMPTS):
             try:
                 return self._store.get(key, len(document)) == document
-            except (NotAPlainFile, ObjectTooLarge):
+            except (errors.NotAPlainFile, errors.ObjectTooLarge):
                 return False
-            except StorageError as error:
+            except errors.StorageError as error:
                 _log.warning("cannot read %s: %s", key, error.message)
                 pause(attempt)
         uri = self._store.uri
@@ -263,13 +250,9 @@ class NumberedLog:
 
 
 def rebased(
-    attempt: Callable[[], Result | None], contended: Callable[[int], SnaploomError]
+    attempt: Callable[[], Result | None], contended: Callable[[int], errors.SnaploomError]
 ) -> Result:
-    """Repeat an attempt that gives None after a lost race, and return its result (rule P3).
-
-    Raises:
-        SnaploomError: the error from `contended`.
-    """
+    """Repeat an attempt that gives None after a lost race, and return its result (rule P3)."""
     for number in range(COMMIT_ATTEMPTS):
         result = attempt()
         if result is not None:
@@ -287,9 +270,9 @@ def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
     """The hint beside a log, its last known position; None where it is absent or damaged."""
     try:
         return parse_hint(get_bounded(store, key, HINT), key, model)
-    except ObjectNotFound:
+    except errors.ObjectNotFound:
         return None
-    except (ManifestCorrupt, ObjectTooLarge):
+    except (errors.ManifestCorrupt, errors.ObjectTooLarge):
         _log.warning("ignoring the hint %s, which is damaged", key)
         return None
 

@@ -297,11 +297,7 @@ _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def format_entry(entry: Entry) -> bytes:
-    """The document of an entry: canonical JSON and a newline.
-
-    Raises:
-        PublicationError: it has more files than an entry that is read may have.
-    """
+    """The document of an entry: canonical JSON and a newline."""
     document = entry.dump_json().encode() + b"\n"
     if len(document) > documents.ENTRY.length:
         raise PublicationError(

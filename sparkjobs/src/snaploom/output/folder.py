@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
+from typing import TypedDict
 
 from snaploom import errors
 from snaploom.confidential import visible
@@ -51,8 +52,13 @@ class CrashPoint(StrEnum):
     """A dead file is removed; reached once a file."""
 
 
-def _pass_by(point: CrashPoint) -> None:
-    return None
+class EntryHead(TypedDict):
+    """Fields that every entry of the log has."""
+
+    seq: int
+    run_id: str
+    written_at: EpochNanos
+    tool_version: str
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,21 @@ class Run:
     tool_version: str
     clock: Callable[[], EpochNanos]
     """The time now; for reports and the age of leftovers; decides no order (rule P18)."""
-    reached: Callable[[CrashPoint], None] = _pass_by
+    reached: Callable[[CrashPoint], None] = lambda point: None
     """Called at each point; does nothing except in tests."""
 
     def __post_init__(self) -> None:
         if not is_run_id(self.run_id):
             raise ValueError(f"not a run id: {self.run_id!r}")
+
+    def head(self, state: FolderState) -> EntryHead:
+        """Begin an entry of the run that follows a state."""
+        return EntryHead(
+            seq=state.next_seq,
+            run_id=self.run_id,
+            written_at=self.clock(),
+            tool_version=self.tool_version,
+        )
 
 
 # Ownership of an output folder: one OutputDataset, by namespace and UID as well as its name.
@@ -194,13 +209,7 @@ class Folder:
             alive = sorted(wanted - state.revoked)
             if not alive or unless(state):
                 return None
-            return entries.Revoke(
-                seq=state.next_seq,
-                run_id=run.run_id,
-                written_at=run.clock(),
-                tool_version=run.tool_version,
-                run_ids=tuple(alive),
-            )
+            return entries.Revoke(**run.head(state), run_ids=tuple(alive))
 
         if wanted and self._has_table and not unless(self.read()):
             self._table().revoke(wanted, run.clock())
@@ -325,10 +334,7 @@ def prepare_folder(
         library: makes versions of the folder's table, where it has one.
 
     Raises:
-        FolderNotOurs, FolderRemoved, ManifestCorrupt, ImmutableSettingChanged, FormatTooNew: as
-            `inspect_folder`.
         StoreNotSafe: its store fails the self-test.
-        FolderNotWritable: it refuses writes.
     """
     if not is_repair:
         inspect_folder(
@@ -354,13 +360,7 @@ def prepare_folder(
         if not state.seq and store.head(layout.MARKER) is None:
             raise _removed(store, f"no {layout.MARKER} any more")
         return entries.Configure(
-            seq=state.next_seq,
-            run_id=run.run_id,
-            written_at=run.clock(),
-            tool_version=run.tool_version,
-            settings=asked,
-            identity=known,
-            reader_grace=grace,
+            **run.head(state), settings=asked, identity=known, reader_grace=grace
         )
 
     log.commit(configure)

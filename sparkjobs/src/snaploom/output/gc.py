@@ -88,11 +88,7 @@ def find_garbage(
 
 
 def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tuple[Garbage, ...]:
-    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed.
-
-    Raises:
-        FolderNotWritable: the folder refuses the revocation or a deletion.
-    """
+    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed."""
     doomed = [item for item in garbage if item.verdict is Verdict.REMOVE]
     if not doomed:
         return ()
@@ -259,7 +255,6 @@ def sweep(
 
     Raises:
         SnapshotsHeld: a tag or branch of the output's Iceberg table shows an ended version.
-        FolderNotWritable, StorageError: the folder refuses a deletion; what is done is done.
     """
     state = folder.read()
     store = folder.store

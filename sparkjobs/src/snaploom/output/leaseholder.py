@@ -60,7 +60,11 @@ class ClaimLease:
 
         def entry(state: FolderState) -> Claim | None:
             is_expected = self._state_in(state) == expected
-            return self._entry(state, holder, seconds) if is_expected else None
+            if not is_expected:
+                return None
+            head = self._run.head(state)
+            head["run_id"] = holder
+            return Claim(**head, scope=SCOPE, seconds=seconds)
 
         claim = _claim_in(self._folder.log.commit(entry))
         if claim is None or claim.seq == _number(expected):
@@ -76,16 +80,6 @@ class ClaimLease:
         renewals = _Renewals(claim=claim.seq, renewals=beats)
         self._folder.store.put(layout.CLAIM, renewals.dump_json().encode() + b"\n")
         return _state_of(claim, beats)
-
-    def _entry(self, state: FolderState, holder: str, seconds: int) -> Claim:
-        return Claim(
-            seq=state.next_seq,
-            run_id=holder,
-            written_at=self._run.clock(),
-            tool_version=self._run.tool_version,
-            scope=SCOPE,
-            seconds=seconds,
-        )
 
     def _state_in(self, state: FolderState) -> LeaseState:
         claim = _claim_in(state)
@@ -190,7 +184,6 @@ class LeaseKeeper:
 
         Raises:
             LeaseNotObtained: another run is at work.
-            Exception: any error of `wait`.
         """
         ended = threading.Event()
 

@@ -154,12 +154,15 @@ class ManifestLog:
         Raises:
             ManifestCorrupt: an entry is damaged, missing, or contradicts the ones before it.
             FormatTooNew: an entry was written by a newer Snaploom.
-            ObjectNotFound: there is no entry `at`.
         """
         if at == 0:
             return EMPTY
         known = self._known if at is None or self._known.seq <= at else self._beginning
-        hint = _Hint() if known.seq else self._read_hint()
+        hint = (
+            _Hint()
+            if known.seq
+            else (documents.read_hint(self._store, layout.LATEST, _Hint) or _Hint())
+        )
         start = known if known.seq else self._start(hint, at)
         state = self._follow(start, at)
         if at is None:
@@ -203,7 +206,6 @@ class ManifestLog:
         Raises:
             CommitOutcomeUnknown: the store does not answer any more.
             CommitContended: too many lost races.
-            FolderNotWritable: the store refuses the entry.
             FolderRemoved: the log that it was to follow is gone.
         """
         return documents.rebased(lambda: self._attempt(build), self._contended)
@@ -277,9 +279,6 @@ class ManifestLog:
                 found=f"entry {state.seq} of the manifest is gone",
                 hint="nothing was published by this run since; run again to begin the folder anew",
             )
-
-    def _read_hint(self) -> _Hint:
-        return documents.read_hint(self._store, layout.LATEST, _Hint) or _Hint()
 
     def _contended(self, races: int) -> CommitContended:
         return CommitContended(

@@ -35,11 +35,9 @@ class Work:
     """One version of a snapshot on its way into a folder, and its cleanup on failure."""
 
     folder: Folder
-    """From `prepare_folder` or `open_folder`."""
     run: Run
     time: EpochNanos
     partition: str
-    """Folder below `data/`."""
     attempt: str = field(default_factory=layout.new_attempt)
     """Distinguishes the files from those of any other work of the same run."""
     promoted: list[str] = field(default_factory=list)
@@ -74,8 +72,6 @@ class Work:
 
         Raises:
             NotAPlainFile: a link is where it would write (local disks only).
-            PublicationError: it left files in subfolders.
-            Exception: any error of `write`.
         """
         self.run.reached(CrashPoint.BEFORE_STAGING)
         refuse_links(self.store, [self.staging.removesuffix("/")])
@@ -217,9 +213,7 @@ class SnapshotTarget:
     partition: str
     """Folder below `data/`, escaped as Spark does: `snapshot_epoch=1577836800000`."""
     plan_hash: str
-    """Hash of the join tree."""
     model: tuple[ModelNode, ...]
-    """The data model of the run, root first."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +225,6 @@ class WriteResult:
     """The schema as a JSON document, stored by its content."""
     sources: tuple[SourceSnapshot, ...] = ()
     excluded: tuple[Exclusion, ...] = ()
-    """Sources that it does without."""
     joins: tuple[JoinMeasure, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -249,7 +242,6 @@ class Published(Generic[Written_co]):
 
     record: SnapshotRecord
     result: Written_co
-    """Returned by the writer."""
     remarks: tuple[str, ...] = ()
     """Returned by the last revalidation."""
     leftovers: tuple[Garbage, ...] = ()
@@ -294,9 +286,6 @@ def publish(
     Raises:
         RunRevoked: another run took this one for dead; run again.
         CommitOutcomeUnknown: the store stopped answering; running again finds out.
-        FolderNotWritable: the folder refuses writes.
-        PublicationError: the writer left files in subfolders.
-        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     refuse_revoked(state, run)
@@ -337,17 +326,10 @@ class Draft:
         if target.time in state.live:
             return None
         refuse_revoked(state, run)
-        now = run.clock()
-        record = self.record(state.next_seq, now)
+        head = run.head(state)
+        record = self.record(head["seq"], head["written_at"])
         work.remarks = tuple(revalidate(state, record) or ())
-        return Publish(
-            seq=state.next_seq,
-            run_id=run.run_id,
-            written_at=now,
-            tool_version=run.tool_version,
-            snapshot=record,
-            model=target.model,
-        )
+        return Publish(**head, snapshot=record, model=target.model)
 
     def record(self, seq: int, now: EpochNanos) -> SnapshotRecord:
         """The record of the version for the entry that publishes it."""

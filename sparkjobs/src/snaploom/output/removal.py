@@ -58,7 +58,6 @@ class Removal:
     """Result of a removal, without the part that an earlier removal had done."""
 
     files: int = 0
-    """Objects that were removed."""
     bytes: int = 0
     left: tuple[str, ...] = ()
     """Keys of objects that Snaploom did not write."""
@@ -72,7 +71,6 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
         FolderRemoved: another removal ended meanwhile; what is there now is not touched.
         FormatTooNew: a newer Snaploom made it.
         ManifestCorrupt: its log cannot be read, and nothing was removed.
-        FolderNotWritable: it refuses deletions; running again goes on.
     """
     notice = _notice(store, owner)
     is_begun = notice is not None
@@ -221,30 +219,19 @@ class _Removing:
         self._refuse_finished()
         if not state.live:
             return None
-        seq, moment = state.next_seq, self.run.clock()
-        return Tombstone(
-            seq=seq,
-            run_id=self.run.run_id,
-            written_at=moment,
-            tool_version=self.run.tool_version,
-            snapshots=first_ended(
-                tombstone_of(record, seq=seq, rule=REMOVED, deleted_at=moment)
-                for record in state.snapshots
-            ),
+        head = self.run.head(state)
+        ended = (
+            tombstone_of(record, seq=head["seq"], rule=REMOVED, deleted_at=head["written_at"])
+            for record in state.snapshots
         )
+        return Tombstone(**head, snapshots=first_ended(ended))
 
     def _revocation(self, state: FolderState, run_ids: set[str]) -> Revoke | None:
         self._refuse_finished()
         alive = sorted(run_ids - state.revoked)
         if not alive:
             return None
-        return Revoke(
-            seq=state.next_seq,
-            run_id=self.run.run_id,
-            written_at=self.run.clock(),
-            tool_version=self.run.tool_version,
-            run_ids=tuple(alive),
-        )
+        return Revoke(**self.run.head(state), run_ids=tuple(alive))
 
 
 def _data(store: ObjectStore) -> Iterator[ObjectInfo]:

@@ -14,16 +14,7 @@ from snaploom.errors import FolderNotOurs, ManifestCorrupt
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.models.common import LARGEST, NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.models.outputdataset import DataFormat, TimestampFormat
-from snaploom.output import layout
-from snaploom.output.entries import (
-    Claim,
-    FileRecord,
-    FolderIdentity,
-    FolderSettings,
-    ModelNode,
-    Publish,
-    SnapshotRecord,
-)
+from snaploom.output import entries, layout
 from snaploom.output.folder import Run, prepare_folder
 from snaploom.output.layout import FIRST_NANOS, LAST_NANOS
 from snaploom.output.manifest import ManifestLog, store_model, store_schema
@@ -50,7 +41,7 @@ class Proven:
     time: EpochNanos
     partition: str
     run_id: str
-    files: tuple[FileRecord, ...]
+    files: tuple[entries.FileRecord, ...]
     rows: int
     schema: str
     """As `StructType.json()` gives it."""
@@ -73,12 +64,10 @@ class Findings:
     """Snapshots that a folder's data prove, and files that prove none."""
 
     snapshots: tuple[Proven, ...]
-    """By time."""
     left: tuple[Unproven, ...]
-    """By place."""
 
 
-def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
+def find_snapshots(store: ObjectStore, settings: entries.FolderSettings) -> Findings:
     """Find the snapshots that the files in a folder prove; writes nothing.
 
     Raises:
@@ -112,9 +101,9 @@ def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
 
 def restore(
     store: ObjectStore,
-    settings: FolderSettings,
-    identity: FolderIdentity,
-    model: tuple[ModelNode, ...],
+    settings: entries.FolderSettings,
+    identity: entries.FolderIdentity,
+    model: tuple[entries.ModelNode, ...],
     findings: Findings,
     run: Run,
 ) -> FolderState:
@@ -122,10 +111,6 @@ def restore(
 
     Runs whose files are restored may be at work no more: each is written down as the publisher of
     its own files. Doing it again after it was interrupted goes on.
-
-    Raises:
-        FolderNotOurs: files of others only are in the folder, and it has no marker.
-        FolderNotWritable, StoreNotSafe: as `prepare_folder`.
     """
     if not findings.snapshots:
         raise FolderNotOurs(
@@ -156,27 +141,24 @@ def is_begun(store: ObjectStore) -> bool:
     return claim is not None and claim.seconds > 0
 
 
-def _claim(run: Run, seconds: int, state: FolderState) -> Claim | None:
+def _claim(run: Run, seconds: int, state: FolderState) -> entries.Claim | None:
     recorded = state.claims.get(SCOPE)
     if (recorded.seconds if recorded else 0) == seconds:
         return None
-    return Claim(
-        seq=state.next_seq,
-        run_id=run.run_id,
-        written_at=run.clock(),
-        tool_version=run.tool_version,
-        scope=SCOPE,
-        seconds=seconds,
-    )
+    return entries.Claim(**run.head(state), scope=SCOPE, seconds=seconds)
 
 
 def _entry(
-    proven: Proven, run: Run, model: tuple[ModelNode, ...], model_hash: str, schema_hash: str
-) -> Callable[[FolderState], Publish | None]:
-    def build(state: FolderState) -> Publish | None:
+    proven: Proven,
+    run: Run,
+    model: tuple[entries.ModelNode, ...],
+    model_hash: str,
+    schema_hash: str,
+) -> Callable[[FolderState], entries.Publish | None]:
+    def build(state: FolderState) -> entries.Publish | None:
         if proven.time in state.live:
             return None
-        record = SnapshotRecord(
+        record = entries.SnapshotRecord(
             time=proven.time,
             partition=proven.partition,
             seq=state.next_seq,
@@ -189,14 +171,9 @@ def _entry(
             files=proven.files,
             tool_version=run.tool_version,
         )
-        return Publish(
-            seq=state.next_seq,
-            run_id=proven.run_id,
-            written_at=run.clock(),
-            tool_version=run.tool_version,
-            snapshot=record,
-            model=model,
-        )
+        head = run.head(state)
+        head["run_id"] = proven.run_id
+        return entries.Publish(**head, snapshot=record, model=model)
 
     return build
 
@@ -238,7 +215,7 @@ def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
 
 def _judge(
     store: ObjectStore,
-    settings: FolderSettings,
+    settings: entries.FolderSettings,
     partition: str,
     infos: list[ObjectInfo],
     staged: set[str],
@@ -259,7 +236,7 @@ def _judge(
     if not all(info.is_plain for info in infos):
         return "a link, pipe or device is among its files, which is not followed or opened"
     try:
-        files = tuple(FileRecord(path=info.key, bytes=info.size) for info in infos)
+        files = tuple(entries.FileRecord(path=info.key, bytes=info.size) for info in infos)
     except ValidationError:
         return "files with names that Snaploom does not give"
     footers = [read_footer(store, info) for info in infos]
@@ -293,7 +270,7 @@ def _joined(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
 
 
-def time_of(settings: FolderSettings, partition: str) -> EpochNanos | None:
+def time_of(settings: entries.FolderSettings, partition: str) -> EpochNanos | None:
     """The snapshot time in the name of a partition; None when it has none.
 
     Times finer than the format are not in the name: they come back as the format has them.

@@ -63,9 +63,6 @@ def replace_version(
         SnapshotChanged: the version was replaced or deleted by another run; nothing is changed.
         RunRevoked: another run took this one for dead.
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
-        FolderNotWritable: the folder refuses writes.
-        PublicationError: the new files have another number of rows, or lie in subfolders.
-        Exception: any error of `write`.
     """
     state = folder.read()
     publication.refuse_revoked(state, run)
@@ -97,7 +94,8 @@ class _Draft:
     def entry(self, state: FolderState) -> Replace:
         publication.refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
-        seq, now = state.next_seq, self.run.clock()
+        head = self.run.head(state)
+        seq, now = head["seq"], head["written_at"]
         record = self.version.model_copy(
             update={
                 "seq": seq,
@@ -109,10 +107,7 @@ class _Draft:
             }
         )
         return Replace(
-            seq=seq,
-            run_id=self.run.run_id,
-            written_at=now,
-            tool_version=self.run.tool_version,
+            **head,
             snapshot=record,
             replaced=tombstone_of(self.version, seq=seq, rule=REPLACED, deleted_at=now),
             # Every version that was ever live left its data model in the history.
@@ -161,11 +156,8 @@ def restate(
         leftover_grace: as for `publish`.
 
     Raises:
-        SnapshotChanged: there is no live version, or another run replaced or deleted it meanwhile.
         RunRevoked: another run took this one for dead; run again.
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
-        FolderNotWritable: the folder refuses writes.
-        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     publication.refuse_revoked(state, run)
@@ -188,7 +180,8 @@ def restate(
         def entry(state: FolderState) -> Replace:
             publication.refuse_revoked(state, run)
             refuse_changed(state, version)
-            seq, now = state.next_seq, run.clock()
+            head = run.head(state)
+            seq, now = head["seq"], head["written_at"]
             record = draft.record(seq, now).model_copy(
                 update={
                     "partition": version.partition,
@@ -198,10 +191,7 @@ def restate(
             )
             work.remarks = tuple(revalidate(state, record) or ())
             return Replace(
-                seq=seq,
-                run_id=run.run_id,
-                written_at=now,
-                tool_version=run.tool_version,
+                **head,
                 snapshot=record,
                 replaced=tombstone_of(version, seq=seq, rule=RESTATED, deleted_at=now),
                 model=target.model,

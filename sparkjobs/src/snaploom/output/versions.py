@@ -48,12 +48,7 @@ class VersionChoice:
         return cls(instant_of(text, argument), int(suffix))
 
     def record(self, folder: Folder, newest: FolderState, argument: str) -> SnapshotRecord:
-        """Return the record of a published version whose files exist.
-
-        Raises:
-            ArgumentInvalid: no snapshot of this time was live then.
-            ObjectNotFound: there is no such manifest, or files of the version are removed.
-        """
+        """Return the record of a published version whose files exist."""
         state = newest if self.manifest is None else folder.log.read(self.manifest)
         if self.time not in state.versions:
             at = "" if self.manifest is None else f" at manifest {self.manifest}"
@@ -102,11 +97,7 @@ class ReadChoice:
 
     @classmethod
     def parse(cls, at: object, between: object) -> ReadChoice:
-        """Parse the arguments.
-
-        Raises:
-            ArgumentInvalid: both are given, or one of them cannot be read.
-        """
+        """Parse the arguments."""
         if at is not None and between is not None:
             raise ArgumentInvalid(
                 "one time and a range of times are asked for at once",

@@ -33,12 +33,7 @@ class PathsTooLong(StructInvalid):
 
 
 def refuse_long_paths(footer: bytes) -> None:
-    """Refuse the footer of a Parquet file whose column paths take too much memory.
-
-    Raises:
-        PathsTooLong: it is refused.
-        StructInvalid: it is no footer.
-    """
+    """Refuse the footer of a Parquet file whose column paths take too much memory."""
     if len(footer) <= SHORT_FOOTER:
         return
     CompactStruct(footer, 0, len(footer), keeps=False).footer()
@@ -49,12 +44,7 @@ Visitor = Callable[[bytes, int, int], int]
 
 
 def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
-    """Walk a parsed struct three times as fast as `CompactStruct`; returns its end.
-
-    Raises:
-        StructInvalid: its fields are not in order, so that one may be there twice; or by a visitor.
-        IndexError: it is cut.
-    """
+    """Walk a parsed struct three times as fast as `CompactStruct`; returns its end."""
     number = 0
     while head := data[at]:
         at += 1
@@ -171,10 +161,6 @@ class CompactStruct:
 
         Arrow keeps each column's path as one text, in which the names of all groups around it are
         counted again: few bytes of a schema can take any number of them.
-
-        Raises:
-            PathsTooLong: they would take too many.
-            StructInvalid: it is no footer.
         """
         fields: dict[int, object] = {}
         paths = 0

@@ -266,6 +266,12 @@ class FileFormat:
     reader: str = ""
     """`module:function` that opens a file (`snaploom.files.typedfiles.Reader`), for a format that
     Spark cannot read; it must be importable by workers of Spark."""
+    reader_options: tuple[str, ...] = ()
+    """Options that the reader takes by keyword, `nullValue` as `null_value`."""
+    tables: str = ""
+    """`module:function` that lists the tables of a file (`snaploom.files.measured.FileTable`) where
+    it may have several; its reader takes `schema`, which values must fit, and `most`, how many of
+    them are read to find out their types without one."""
     check: str = ""
     """`module:function` that refuses files which Spark reads in part and in silence."""
     table: str = ""
@@ -318,13 +324,22 @@ class FileFormat:
         """Spark's name."""
         return self.spark_name or ("binaryFile" if self.reader else self.name)
 
+    def arguments(self, options: Mapping[str, str], **others: object) -> Mapping[str, object]:
+        """Keyword arguments of its reader: its options, and others where it has tables."""
+        given = {name.casefold(): value for name, value in options.items()}
+        by_name = {name.replace("_", ""): name for name in self.reader_options}
+        own = {by_name[name]: value for name, value in given.items() if name in by_name}
+        return {**own, **(others if self.tables else {})}
+
+
+_OF_READERS = {name: holds for name, holds in OF_FILES.items() if name != "ignoreCorruptFiles"}
 
 BUILT_IN: Mapping[str, FileFormat] = {
     each.name: each
     for each in (
         FileFormat(
             "arrow",
-            {name: holds for name, holds in OF_FILES.items() if name != "ignoreCorruptFiles"},
+            _OF_READERS,
             reader="snaploom.files.typedfiles:open_ipc",
             endings=("arrow", "arrows", "feather", "ipc"),
             is_self_describing=True,
@@ -495,6 +510,15 @@ BUILT_IN: Mapping[str, FileFormat] = {
             same_bytes=_SAME_BYTES,
         ),
         FileFormat(
+            "sqlite",
+            {**_OF_READERS, "table": _SHORT_NAME},
+            reader="snaploom.files.sqlite:open_sqlite",
+            reader_options=("table",),
+            tables="snaploom.files.sqlite:tables_of",
+            endings=("sqlite", "sqlite3", "db", "db3"),
+            is_never_empty=True,
+        ),
+        FileFormat(
             "text",
             {
                 **OF_FILES,
@@ -506,6 +530,15 @@ BUILT_IN: Mapping[str, FileFormat] = {
             check="snaploom.sources.files.records:check_text",
             settings=_TEXT_SETTINGS,
             option_defaults={"wholetext": "false"},
+        ),
+        FileFormat(
+            "xlsx",
+            {**_OF_READERS, "header": _BOOLEAN, "nullValue": _TEXT, "sheet": _SHORT_NAME},
+            reader="snaploom.files.workbooks:open_xlsx",
+            reader_options=("header", "null_value", "sheet"),
+            tables="snaploom.files.workbooks:tables_of",
+            endings=("xlsx", "xlsm"),
+            is_never_empty=True,
         ),
         FileFormat(
             "xml",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, cast, overload
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment, visible_lines
@@ -103,12 +103,40 @@ _NOTHING_THERE = frozenset({"SL101", "SL119"})
 """Codes of files that cannot be read, and of sources that declare nothing."""
 
 
+class _RunArguments(TypedDict, total=False):
+    now: Time | None
+    limit: int | None
+    keep_going: bool
+    parallel: int
+    parallel_snapshots: int
+    strict: bool
+    spark: SparkSession | None
+    progress: Progress
+    raises: bool
+
+
 class Project:
     """Declarations, and what can be done with them.
 
-    Methods raise subclasses of `snaploom.errors.SnaploomError`; `InvalidDeclarations` has the
-    findings attached. A session of Spark that is given, or that there is already, keeps its
-    settings and is never stopped.
+    Methods raise subclasses of `snaploom.errors.SnaploomError`: `InvalidDeclarations`, with the
+    findings attached, also where there is no such output, and `ArgumentInvalid` where an argument
+    is not valid. A session of Spark that is given, or that there is already, keeps its settings and
+    is never stopped.
+
+    Arguments that several methods have:
+
+        output: name of an OutputDataset.
+        start: earliest snapshot time.
+        end: snapshot times are before it.
+        now: time to plan for, or to which ages are measured; omitted, the present.
+        limit: snapshots to publish at most, of each output.
+        keep_going: whether a snapshot that fails leaves the later ones their turn.
+        parallel_snapshots: number of snapshots of an output to weave at a time, at most 16; they
+            are published in their order.
+        strict: whether a root without any snapshot is a failure.
+        spark: somebody's session; omitted, that of this process, or a new one.
+        progress: destination of lines about the progress.
+        raises: whether a failure is raised; otherwise it is in the result.
     """
 
     def __init__(self, declarations: Declarations) -> None:
@@ -125,14 +153,7 @@ class Project:
         return self._declarations.output_names
 
     def upstream(self, output: str) -> tuple[str, ...]:
-        """Names of the outputs whose published files an output reads.
-
-        Args:
-            output: name of an OutputDataset.
-
-        Raises:
-            InvalidDeclarations: there is no such output.
-        """
+        """Names of the outputs whose published files an output reads."""
         outputs = [each for each in self.resources if isinstance(each, OutputDataset)]
         return tuple(each.name for each in upstream_outputs(self._bundle(output), outputs))
 
@@ -169,16 +190,10 @@ class Project:
         """Plan the join tree of an output, and the snapshots of a run; nothing is written.
 
         Args:
-            output: name of an OutputDataset.
-            now: time to plan for; omitted, the present.
             offline: plan the join tree only; data is not looked at, Spark not started.
-            limit: snapshots to publish at most.
-            strict: whether a root without any snapshot is a failure.
-            spark: somebody's session; omitted, that of this process, or a new one.
 
         Raises:
             InvalidDeclarations: there is no such output. What else is wrong is in the plan.
-            ArgumentInvalid: `now` is no time.
         """
         self._refuse_unknown([output])
         _refuse_below_one(limit, "limit")
@@ -195,35 +210,13 @@ class Project:
         return Plan(planned, bundle)
 
     @overload
-    def run(
-        self,
-        output: str,
-        *,
-        now: Time | None = ...,
-        limit: int | None = ...,
-        keep_going: bool = ...,
-        parallel: int = ...,
-        parallel_snapshots: int = ...,
-        strict: bool = ...,
-        spark: SparkSession | None = ...,
-        progress: Progress = ...,
-        raises: bool = ...,
-    ) -> Run: ...
+    def run(self, output: str, **options: Unpack[_RunArguments]) -> Run: ...
 
     @overload
     def run(
         self,
         output: list[str] | tuple[str, ...] | None = ...,
-        *,
-        now: Time | None = ...,
-        limit: int | None = ...,
-        keep_going: bool = ...,
-        parallel: int = ...,
-        parallel_snapshots: int = ...,
-        strict: bool = ...,
-        spark: SparkSession | None = ...,
-        progress: Progress = ...,
-        raises: bool = ...,
+        **options: Unpack[_RunArguments],
     ) -> Runs: ...
 
     def run(
@@ -244,16 +237,7 @@ class Project:
 
         Args:
             output: name of an OutputDataset, or several; omitted, all.
-            now: time to plan for; omitted, the present.
-            limit: snapshots to publish at most, of each output.
-            keep_going: whether a snapshot that fails leaves the later ones their turn.
             parallel: number of outputs to weave at a time.
-            parallel_snapshots: number of snapshots of an output to weave at a time, at most 16;
-                they are published in their order.
-            strict: whether a root without any snapshot is a failure.
-            spark: somebody's session; omitted, that of this process, or a new one.
-            progress: destination of lines about the progress.
-            raises: whether a failure is raised; otherwise it is in the result.
 
         Returns:
             Result of the output; of several, in the order in which they were named.
@@ -292,20 +276,6 @@ class Project:
     ) -> Run:
         """Publish what is due in a span of snapshot times, and nothing else.
 
-        Args:
-            output: name of an OutputDataset.
-            start: earliest snapshot time.
-            end: snapshot times are before it.
-            limit: snapshots to publish at most.
-            keep_going: whether a snapshot that fails leaves the later ones their turn.
-            parallel_snapshots: number of snapshots to weave at a time, at most 16; they are
-                published in their order.
-            strict: whether a root without any snapshot is a failure.
-            now: time to plan for; omitted, the present.
-            spark: somebody's session; omitted, that of this process, or a new one.
-            progress: destination of lines about the progress.
-            raises: whether a failure is raised; otherwise it is in the result.
-
         Raises:
             ArgumentInvalid: the span ends before it begins, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
@@ -331,14 +301,6 @@ class Project:
     ) -> Estimate:
         """Estimate a backfill; nothing is written.
 
-        Args:
-            output: name of an OutputDataset.
-            start: earliest snapshot time.
-            end: snapshot times are before it.
-            limit: snapshots to publish at most.
-            now: time to plan for; omitted, the present.
-            spark: somebody's session; omitted, that of this process, or a new one.
-
         Raises:
             ArgumentInvalid, InvalidDeclarations: as `backfill`.
         """
@@ -363,15 +325,10 @@ class Project:
         """Weave a published snapshot again, and put the new version in place of the old one.
 
         Args:
-            output: name of an OutputDataset.
             time: of the published snapshot.
             acknowledge_readers: readers that list folders instead of asking the manifest see both
                 versions until `readerGrace` has passed; True where everybody knows.
             reason: why, for people; kept in the manifest.
-            now: time to plan for; omitted, the present.
-            spark: somebody's session; omitted, that of this process, or a new one.
-            progress: destination of lines about the progress.
-            raises: whether a failure is raised; otherwise it is in the result.
 
         Raises:
             ArgumentInvalid: the readers are not acknowledged, or as `run`.
@@ -394,11 +351,8 @@ class Project:
         """Compare the declarations with others, by plan, schema and history; nothing is run.
 
         Args:
-            output: name of an OutputDataset.
             against: declarations as they are; omitted, only published data is compared.
             offline: do not look at the sources for what retention deletes.
-            now: time to plan for; omitted, the present.
-            spark: somebody's session; omitted, that of this process, or a new one.
 
         Raises:
             ArgumentInvalid, InvalidDeclarations: as `run`.
@@ -425,13 +379,11 @@ class Project:
         """Compare two versions of snapshots row by row, matched by `rootKey`; nothing is written.
 
         Args:
-            output: name of an OutputDataset.
             before: time of a snapshot, `TIME@NUMBER` (as of that manifest) or `TIME@dry-run` (as it
                 would be woven now).
             after: the same.
             samples: rows of each kind to show; 0 for none.
             now: time to plan a dry run for; omitted, the present.
-            spark: somebody's session; omitted, that of this process, or a new one.
 
         Raises:
             ArgumentInvalid: the output has no `rootKey`, a version is not there, or as `run`.
@@ -461,11 +413,8 @@ class Project:
         """Compare what is in an output's folder with what was published; nothing is changed.
 
         Args:
-            output: name of an OutputDataset.
             files_only: look at the manifest, and at names and sizes of files; start no Spark.
             snapshots: times of the snapshots to read; omitted, every one that is live.
-            spark: somebody's session; omitted, that of this process, or a new one.
-            progress: destination of lines about the progress.
 
         Raises:
             ArgumentInvalid: as `run`, or no live snapshot has one of the times.
@@ -486,11 +435,7 @@ class Project:
     def snapshots(self, output: str) -> tuple[SnapshotRecord, ...]:
         """Return the published snapshots of an output, oldest first; none if it never ran.
 
-        Args:
-            output: name of an OutputDataset.
-
         Raises:
-            InvalidDeclarations: there is no such output.
             FolderNotOurs: its folder is not ours.
         """
         store = open_named(self._bundle(output).output.spec.output_folder.folder_uri)
@@ -501,12 +446,7 @@ class Project:
 
         Files of sources are listed; no row is read, nor Spark started.
 
-        Args:
-            output: name of an OutputDataset; omitted, all.
-            now: time to which ages are measured; omitted, the present.
-
         Raises:
-            ArgumentInvalid: `now` is no time.
             InvalidDeclarations: there is no such output, or something is wrong with an output
                 beside its join tree.
         """
@@ -515,12 +455,7 @@ class Project:
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
         """Draw declarations and publications as HTML; no row is read, nor Spark started.
 
-        Args:
-            output: name of an OutputDataset; omitted, all.
-            now: time to which ages are measured; omitted, the present.
-
         Raises:
-            ArgumentInvalid: `now` is no time.
             InvalidDeclarations: there is no such output, or something is wrong with an output
                 beside its join tree.
         """
@@ -538,7 +473,6 @@ class Project:
         """The published rows of an output, as `snaploom.read` returns them.
 
         Args:
-            output: name of an OutputDataset.
             at: only the newest snapshot at this time or before it.
             between: only snapshots from one time to another, both inclusive.
             manifest: sequence number to read as of; omitted, the newest.

@@ -1,7 +1,8 @@
 """The six kinds, as Python writes them: name first, and the fields of the spec by their names.
 
 They are the models of the API, so that they validate, compare and round-trip as YAML does:
-`load([...])` takes them, `to_yaml` writes them.
+`load([...])` takes them, `to_yaml` writes them. Each has a name, a namespace and labels, and raises
+`pydantic.ValidationError` with every fault.
 """
 
 from __future__ import annotations
@@ -69,16 +70,10 @@ class DataSource(_DataSource, _Written):
         """Declare a source.
 
         Args:
-            name: of the resource.
             files: `spec.hdfsLike`; exactly one of the four is given.
             jdbc: `spec.jdbc`.
             simple_virtual: `spec.simpleVirtual`.
             complex_virtual: `spec.complexVirtual`.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         given = {
             "hdfs_like": files,
@@ -104,13 +99,7 @@ class DataRelationship(_DataRelationship, _Written):
         """Declare a relationship.
 
         Args:
-            name: of the resource.
             representations: the ways in which the key is written.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         spec = DataRelationshipSpec(representations=tuple(representations))
         super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
@@ -130,13 +119,7 @@ class FieldTransformer(_FieldTransformer, _Written):
         """Declare a transformer.
 
         Args:
-            name: of the resource.
             transformers: the changes, in order.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         spec = FieldTransformerSpec(transformers=tuple(transformers))
         super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
@@ -158,15 +141,9 @@ class MetadataApplicator(_MetadataApplicator, _Written):
         """Declare an applicator.
 
         Args:
-            name: of the resource.
             field_selectors: the fields.
             fields_metadata: `spec.metadata`, which is attached to them.
             behaviour: treatment of metadata that a field already has.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         spec = MetadataApplicatorSpec(
             behaviour=behaviour,
@@ -193,16 +170,10 @@ class OutputDataset(_OutputDataset, _Written):
         """Declare an output.
 
         Args:
-            name: of the resource.
             data_model: the sources, and how they may be joined.
             output_folder: location and form of published snapshots.
             checks: expectations about the woven rows.
             run: settings and triggers of jobs.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         given: dict[str, object] = {"data_model": data_model, "output_folder": output_folder}
         if checks:
@@ -234,7 +205,6 @@ class SkippingIndex(_SkippingIndex, _Written):
         """Declare an index.
 
         Args:
-            name: of the resource.
             target: the files that are indexed.
             indexes: facts to keep about each file.
             store: location of the index.
@@ -243,11 +213,6 @@ class SkippingIndex(_SkippingIndex, _Written):
             refresh: refreshes of the index.
             encryption: of the index as a whole.
             run: settings and triggers of jobs.
-            namespace: of the resource.
-            labels: of the resource.
-
-        Raises:
-            pydantic.ValidationError: with every fault.
         """
         given: dict[str, object] = {
             "target": target,

@@ -47,7 +47,6 @@ class Findings(Sequence[Finding]):
     """Errors and warnings about declarations."""
 
     items: tuple[Finding, ...]
-    """One by one, in the order of files and documents."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -115,9 +114,7 @@ class Plan:
     """The join tree of an output, and the snapshots of a run."""
 
     planned: Planned
-    """As far as planning got."""
     bundle: Bundle | None = None
-    """The planned output; None where it could not be read."""
 
     @property
     def output(self) -> str:
@@ -351,7 +348,6 @@ class Diff:
     """Effects of changed declarations."""
 
     comparison: Comparison
-    """All that would be otherwise."""
 
     @property
     def is_same(self) -> bool:
@@ -405,7 +401,6 @@ class DataDiff:
     """Difference of two versions of snapshots, row by row."""
 
     comparison: DataComparison
-    """Counts, columns and samples."""
 
     @property
     def is_same(self) -> bool:
@@ -477,9 +472,7 @@ class Checked:
     """Result of a check of published data."""
 
     uri: str
-    """The folder."""
     faults: tuple[Fault, ...]
-    """The faults."""
     snapshots: int
     """Number that was looked at."""
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.localfiles import end_process
-from snaploom.models.common import EpochNanos, format_instant, now
+from snaploom.models.common import format_instant, now
 from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
@@ -82,7 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SnaploomError as error:
             log.write("\n".join(error_lines(error)), reason=error.reason)
             return error.exit_code
-        start = identity.sign(_started(owner, started))
+        report = Report(
+            output=owner.label,
+            run_id="",
+            phase=RunPhase.RUNNING,
+            started_at=format_instant(started),
+            tool_version=VERSION,
+        )
+        start = identity.sign(report)
         writer = ReportWriter(sink, log.write)
         writer.offer(start)
         running = RunningReport(start)
@@ -108,11 +115,7 @@ def _action(text: str) -> RunAction:
 
 
 def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
-    """Return the destination of Reports.
-
-    Raises:
-        InvalidDeclarations: neither of the two forms, or a ConfigMap that its owner cannot own.
-    """
+    """Return the destination of Reports."""
     if text.startswith(FILE):
         return FileReport(Path(text.removeprefix(FILE)))
     namespace, _, name = text.removeprefix(CONFIG_MAP).partition("/")
@@ -141,16 +144,6 @@ def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
 def _not_valid(message: str, *, found: str, expected: str) -> InvalidDeclarations:
     finding = make_finding("SL191", message, path="--report", found=found, expected=expected)
     return InvalidDeclarations([finding])
-
-
-def _started(owner: Owner, moment: EpochNanos) -> Report:
-    return Report(
-        output=owner.label,
-        run_id="",
-        phase=RunPhase.RUNNING,
-        started_at=format_instant(moment),
-        tool_version=VERSION,
-    )
 
 
 def _carried_out(

@@ -47,11 +47,7 @@ def lease_name(folder_uri: str) -> str:
 
 
 def connect_leases() -> CoordinationV1Api:
-    """The same cluster that Reports go to.
-
-    Raises:
-        ConfigException: there is none.
-    """
+    """The same cluster that Reports go to."""
     return CoordinationV1Api(connect().api_client)
 
 
@@ -104,20 +100,20 @@ class ClusterLease:
     def swap(self, swap: Swap) -> LeaseState | None:
         """Create the Lease, or replace the expected one."""
         if not swap.expected.version:
-            return self._created(self._taken(swap.holder, swap.seconds, transitions=0))
+            return self._put(self._taken(swap.holder, swap.seconds, transitions=0), is_new=True)
         stored = self._stored
         if stored is None or stored.state != swap.expected:
             return None
         if not swap.holder:
             stored.spec.holder_identity = None
-            return self._replaced(stored)
+            return self._put(stored)
         if swap.holder == swap.expected.holder:
             stored.spec.renew_time = self._now()
-            return self._replaced(stored)
+            return self._put(stored)
         transitions = (stored.spec.lease_transitions or 0) + 1
         taken = self._taken(swap.holder, swap.seconds, transitions)
         taken.metadata.resource_version = swap.expected.version
-        return self._replaced(taken)
+        return self._put(taken)
 
     def _taken(self, holder: str, seconds: int, transitions: int) -> _Stored:
         now = self._now()
@@ -138,36 +134,24 @@ class ClusterLease:
         )
         return _Stored(metadata, spec)
 
-    def _created(self, lease: _Stored) -> LeaseState | None:
-        body = V1Lease(
-            api_version="coordination.k8s.io/v1",
-            kind="Lease",
-            metadata=lease.metadata,
-            spec=lease.spec,
-        )
+    def _put(self, lease: _Stored, *, is_new: bool = False) -> LeaseState | None:
+        """Write the Lease, unless it is there or its resourceVersion shows that it was changed."""
+        namespace = self._owner.namespace
+        version = "coordination.k8s.io/v1"
+        body = V1Lease(api_version=version, kind="Lease", metadata=lease.metadata, spec=lease.spec)
         self._stored = self._asked(
-            lambda api: api.create_namespaced_lease(
-                self._owner.namespace, body, _request_timeout=TIMEOUT
-            )
-        )
-        return self._stored.state if self._stored else None
-
-    def _replaced(self, lease: _Stored) -> LeaseState | None:
-        """Replace the Lease unless its resourceVersion shows that it was changed since."""
-        body = V1Lease(metadata=lease.metadata, spec=lease.spec)
-        self._stored = self._asked(
-            lambda api: api.replace_namespaced_lease(
-                self._name, self._owner.namespace, body, _request_timeout=TIMEOUT
+            lambda api: (
+                api.create_namespaced_lease(namespace, body, _request_timeout=TIMEOUT)
+                if is_new
+                else api.replace_namespaced_lease(
+                    self._name, namespace, body, _request_timeout=TIMEOUT
+                )
             )
         )
         return self._stored.state if self._stored else None
 
     def _asked(self, request: Callable[[CoordinationV1Api], V1Lease]) -> _Stored | None:
-        """The Lease that a request gives; None when there is none, or another one.
-
-        Raises:
-            LeaseUnavailable: the API server does not answer, or refuses.
-        """
+        """The Lease that a request gives; None when there is none, or another one."""
         try:
             self._api = self._api or self._connect()
             lease = request(self._api)
@@ -214,9 +198,6 @@ ROUNDS = 5
 LABEL_OWNER: Final = f"{GROUP}/owner-uid"
 LABEL_RUN: Final = f"{GROUP}/run"
 
-_TAKEN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
-"""Answers after which it is worth looking again: somebody else wrote or deleted it meanwhile."""
-
 
 class NoCluster(ReportNotWritten):
     """A Report was to go into a cluster, and there is none."""
@@ -254,7 +235,6 @@ class ConfigMapReport:
         """Create or replace the ConfigMap.
 
         Raises:
-            NoCluster: there is no cluster to write to.
             ReportNotOurs: there is one of another run, or of somebody else.
             ReportNotWritten: the API server does not answer, or refuses.
         """
@@ -312,7 +292,7 @@ class ConfigMapReport:
                 )
         except ApiException as error:
             self._last = None
-            if error.status in _TAKEN:
+            if error.status in _CHANGED:
                 return False
             raise
         return True
@@ -374,11 +354,7 @@ def labels_of(owner: Owner, identity: RunIdentity) -> dict[str, str]:
 
 
 def connect() -> CoreV1Api:
-    """The API of the cluster that KUBECONFIG names, else of the one that this pod runs in.
-
-    Raises:
-        ConfigException: there is neither.
-    """
+    """The API of the cluster that KUBECONFIG names, else of the one that this pod runs in."""
     configuration = Configuration()
     if named := os.environ.get("KUBECONFIG"):
         load_kube_config(named, client_configuration=configuration, persist_config=False)

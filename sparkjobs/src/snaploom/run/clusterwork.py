@@ -45,13 +45,10 @@ class Work:
 
     started: EpochNanos
     interruption: Interruption
-    """Whether somebody asked to stop."""
     running: RunningReport
-    """Takes what happens."""
     changed: Callable[[], None]
     """Called when there may be more to report; returns at once."""
     log: Callable[[str], None]
-    """Takes lines for people."""
     lease: OpenLease = ClaimLease
     """Store of leases, by which runs of one folder see each other."""
     allow: Allowances = NO_ALLOWANCES
@@ -59,12 +56,7 @@ class Work:
 
 
 def weave(bundle: Bundle, work: Work) -> Report:
-    """Weave and publish what is due.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: before anything was begun, or by somebody who insisted.
-    """
+    """Weave and publish what is due."""
     events: SimpleQueue[Event] = SimpleQueue()
     lines = EventLines()
 
@@ -96,13 +88,7 @@ def weave(bundle: Bundle, work: Work) -> Report:
 
 
 def delete_output(bundle: Bundle, work: Work) -> Report:
-    """Remove what was published, and all else that is Snaploom's in the folder.
-
-    Raises:
-        PublicationError: the folder is another's.
-        StorageError: the store does not answer.
-        Interrupted: somebody asked to stop; running again goes on.
-    """
+    """Remove what was published, and all else that is Snaploom's in the folder."""
     removed = remove_output(bundle.output, now, work.interruption.check, work.allow)
     work.log(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
     table = removed.table

@@ -35,9 +35,6 @@ def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
 
     Returns:
         The driver with the hash of its jar.
-
-    Raises:
-        ArgumentInvalid: it cannot be fetched, or is not the jar of that hash.
     """
     if jar.sha256 and _is_cached(jar):
         return jar

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,12 +73,7 @@ class Declarations:
         return ""
 
     def bundle(self, name: str, kind: str = OutputDataset.__name__) -> Bundle:
-        """An output, or a skipping index, with everything that it refers to.
-
-        Raises:
-            InvalidDeclarations: there is no such resource; with what is wrong in the files, since
-                the output may be among what could not be read.
-        """
+        """An output, or a skipping index, with everything that it refers to."""
         try:
             return bundle_for(kind, name, self.resources)
         except InvalidDeclarations as error:
@@ -112,11 +107,7 @@ def read_declarations(
 
 
 def folder_declared(name: str, paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> str:
-    """URI of the folder of an output.
-
-    Raises:
-        InvalidDeclarations: as `Declarations.bundle`.
-    """
+    """URI of the folder of an output."""
     output = read_declarations(paths, choice=choice).bundle(name).output
     return output.spec.output_folder.folder_uri
 
@@ -139,12 +130,7 @@ def _validated(loaded: Loaded, allow: Allowances) -> Declarations:
 def runnable_bundles(
     declarations: Declarations, names: Sequence[str]
 ) -> tuple[tuple[Bundle, ...], tuple[Finding, ...]]:
-    """Outputs about which nothing is wrong, and the warnings about them.
-
-    Raises:
-        InvalidDeclarations: something is wrong with any of them, or there is none; with every
-            finding about all of them.
-    """
+    """Outputs about which nothing is wrong, and the warnings about them."""
     bundles = []
     findings: list[Finding] = [] if names else list(declarations.findings)
     for name in names:
@@ -156,19 +142,16 @@ def runnable_bundles(
         findings.extend(finding for finding in concerning if finding not in findings)
     refuse(findings)
     if not bundles:
-        raise InvalidDeclarations([_nothing_to_run()])
+        nothing = make_finding(
+            "SL191",
+            "these files declare no OutputDataset",
+            path="--all",
+            found="none",
+            expected="at least one OutputDataset",
+            hint="name with -f the file or folder that declares it",
+        )
+        raise InvalidDeclarations([nothing])
     return tuple(bundles), tuple(findings)
-
-
-def _nothing_to_run() -> Finding:
-    return make_finding(
-        "SL191",
-        "these files declare no OutputDataset",
-        path="--all",
-        found="none",
-        expected="at least one OutputDataset",
-        hint="name with -f the file or folder that declares it",
-    )
 
 
 def _members(bundle: Bundle) -> tuple[Resource, ...]:
@@ -182,12 +165,7 @@ def _members(bundle: Bundle) -> tuple[Resource, ...]:
 
 
 def refuse(findings: Iterable[Finding]) -> None:
-    """Stop if anything among the findings is an error.
-
-    Raises:
-        NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.
-        InvalidDeclarations: otherwise.
-    """
+    """Stop if anything among the findings is an error."""
     listed = tuple(findings)
     errors = errors_of(listed)
     if not errors:
@@ -252,7 +230,6 @@ class BundleFile:
         `uid` must be that of the Bundle, where it has one.
 
         Raises:
-            FormatTooNew: a newer Snaploom wrote it (rule P8).
             BundleUnreadable: it is no Bundle, or one of another resource.
         """
         version = self.raw.get("format")
@@ -285,7 +262,10 @@ def read_bundle_file(place: Path) -> BundleFile:
     Raises:
         BundleUnreadable: there is no such file, or it is not a JSON object.
     """
-    path = _file_in(place) if os.path.isdir(place) else place
+    path = place
+    if os.path.isdir(place):
+        compressed = place / f"{FILE_NAME}{COMPRESSED}"
+        path = compressed if os.path.exists(compressed) else place / FILE_NAME
     try:
         with open_plain(path) as stream:
             content = stream.read()
@@ -306,33 +286,16 @@ def _unreadable(path: Path, found: str) -> BundleUnreadable:
     )
 
 
-def _file_in(folder: Path) -> Path:
-    compressed = folder / f"{FILE_NAME}{COMPRESSED}"
-    return compressed if os.path.exists(compressed) else folder / FILE_NAME
-
-
 def refuse_invalid(bundle: Bundle, allow: Allowances = NO_ALLOWANCES) -> tuple[Finding, ...]:
-    """Stop if anything about a Bundle is wrong; else the warnings about it.
-
-    Raises:
-        NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.
-        InvalidDeclarations: otherwise.
-    """
-    members = {resource.identity for resource in _bundle_members(bundle)}
+    """Stop if anything about a Bundle is wrong; else the warnings about it."""
+    own = _members(bundle)
+    members = {resource.identity for resource in own}
     indexed = () if bundle.indexed_output is None else (bundle.indexed_output,)
     # What the indexed output refers to is no part of the Bundle, and no business of the index.
-    known = validate((*_bundle_members(bundle), *indexed), allow=allow)
+    known = validate((*own, *indexed), allow=allow)
     findings = tuple(_hardened(f) for f in known if f.resource in members)
     refuse(findings)
     return findings
-
-
-def _bundle_members(bundle: Bundle) -> Iterator[Resource]:
-    yield bundle.runnable
-    yield from bundle.data_sources
-    yield from bundle.data_relationships
-    yield from bundle.metadata_applicators
-    yield from bundle.field_transformers
 
 
 def _hardened(finding: Finding) -> Finding:

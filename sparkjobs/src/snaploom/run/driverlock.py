@@ -34,12 +34,7 @@ _HEAD = "# JDBC drivers and their hashes. `snaploom drivers install` writes it; 
 
 
 def read_lock(file: Path) -> dict[str, DriverJar]:
-    """The drivers of a lock file by name; none where there is no file.
-
-    Raises:
-        ArgumentInvalid: it cannot be read, is no lock file, or has another jar by the name of one
-            that is known.
-    """
+    """The drivers of a lock file by name; none where there is no file."""
     try:
         text = read_plain(file, MOST_LOCK_BYTES).decode()
     except FileNotFoundError:
@@ -63,11 +58,7 @@ def read_lock(file: Path) -> dict[str, DriverJar]:
 
 
 def write_lock(file: Path, jars: Mapping[str, DriverJar]) -> None:
-    """Replace a lock file.
-
-    Raises:
-        ArgumentInvalid: the file system refuses.
-    """
+    """Replace a lock file."""
     lines = [f"{jar.name} {jar.coordinates} sha256:{jar.sha256}\n" for jar in jars.values()]
     try:
         write_file(file, _HEAD + "".join(sorted(lines)), is_durable=True)
@@ -82,11 +73,7 @@ def write_lock(file: Path, jars: Mapping[str, DriverJar]) -> None:
 
 
 def cached_jar(jar: DriverJar) -> Path:
-    """Return the path of a driver's jar on this machine, which need not exist.
-
-    Raises:
-        ArgumentInvalid: there is no folder for caches.
-    """
+    """Return the path of a driver's jar on this machine, which need not exist."""
     try:
         return cache_folder() / "drivers" / jar.sha256 / jar.file_name
     except FileNotFoundError as error:
@@ -100,21 +87,13 @@ def cached_jar(jar: DriverJar) -> Path:
 
 
 def hash_of(file: Path) -> str:
-    """SHA-256 of a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """SHA-256 of a file."""
     with open_plain(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def verified_jar(jar: DriverJar, lock: Path) -> Path:
-    """The jar of a driver, whose bytes are those that a lock file names.
-
-    Raises:
-        ArgumentInvalid: it is not on this machine, or is another one.
-    """
+    """The jar of a driver, whose bytes are those that a lock file names."""
     file = cached_jar(jar)
     try:
         found = hash_of(file)
@@ -148,11 +127,7 @@ def install_hint(jar: DriverJar) -> str:
 
 
 def jars_for(loaded: Loaded) -> tuple[Path, ...]:
-    """The jars of locked drivers that some sources need, verified; none where nothing is locked.
-
-    Raises:
-        ArgumentInvalid: a lock file cannot be read, or a jar is not what it names.
-    """
+    """The jars of locked drivers that some sources need, verified; none where nothing is locked."""
     return tuple(dict.fromkeys(verified_jar(jar, lock) for jar, lock in _needed(loaded)))
 
 

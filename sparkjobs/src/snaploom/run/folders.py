@@ -18,11 +18,7 @@ from snaploom.models.outputdataset import OutputDataset
 
 
 def folder_of(name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
-    """URI of the folder of an output; what else is declared is not judged.
-
-    Raises:
-        InvalidDeclarations: there is no such output, or more than one.
-    """
+    """URI of the folder of an output; what else is declared is not judged."""
     found = [
         resource.spec.output_folder.folder_uri
         for resource in load(paths, choice).resources
@@ -34,11 +30,7 @@ def folder_of(name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
 
 
 def open_named(uri: str) -> ObjectStore:
-    """The store of a folder that is there; Spark is started where nothing else knows the scheme.
-
-    Raises:
-        StorageError: as `open_store`.
-    """
+    """The store of a folder that is there; Spark is started where nothing else knows the scheme."""
     return open_store(uri, create=False, others=by_hadoop)
 
 

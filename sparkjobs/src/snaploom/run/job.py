@@ -151,11 +151,7 @@ class JobGroup:
         return f"{self._at_work}{f', after reading {rows:,} rows' * bool(rows)}{self._heap}"
 
     def check(self) -> None:
-        """Stop here if nothing can be run any more.
-
-        Raises:
-            SparkStopped: Spark is gone.
-        """
+        """Stop here if nothing can be run any more."""
         stopped = self.stopped()
         if stopped is not None:
             raise stopped
@@ -181,11 +177,6 @@ def run_in_group(
     """Run `work` in a thread of its own, whose Spark jobs end with an interruption.
 
     `work` enters the group before it starts jobs; `on_tick` is called several times a second.
-
-    Raises:
-        Interrupted: somebody asked to stop: whatever goes wrong then goes wrong because of it.
-        SparkStopped: Spark is gone, which makes everything fail.
-        Exception: whatever `work` raises otherwise.
     """
     try:
         return run_interruptibly(work, interruption, group.cancel, on_tick)
@@ -204,13 +195,10 @@ class Job:
     clock: Callable[[], EpochNanos]
     emit: EmitEvent
     interruption: Interruption = field(default_factory=Interruption)
-    """Whether somebody asked to stop."""
     group: JobGroup = field(default_factory=JobGroup)
-    """The Spark jobs of the work under way."""
     options: RunOptions = AS_DECLARED
     lease: OpenLease | None = None
     """Store of leases; None for a run that need not know of others."""
     terms: LeaseTerms = TERMS
-    """Times of a lease."""
     reached: Callable[[CrashPoint], None] = lambda point: None
     """Called at every crash point; does nothing except in tests."""

@@ -137,7 +137,6 @@ class LeaseAwaited:
     """Another run is at work on the output, and is waited for."""
 
     holder: str
-    """Its id."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,6 @@ class ManifestRead:
     published: tuple[PublishedSnapshot, ...]
     """The newest published snapshots, newest first, as far as a status has room."""
     count: int
-    """Number of published snapshots."""
 
 
 @dataclass(frozen=True)
@@ -306,11 +304,7 @@ class Interruption:
         return Interrupted("the run was interrupted")
 
     def check(self) -> None:
-        """Stop here if somebody asked.
-
-        Raises:
-            Interrupted: somebody did.
-        """
+        """Stop here if somebody asked."""
         cause = self.cause
         if cause is not None:
             raise cause
@@ -385,10 +379,6 @@ def run_interruptibly(
         cancel: ends what `work` waits for; called at every tick from a request on, since the next
             thing that is started must end as well.
         on_tick: called at every tick.
-
-    Raises:
-        Interrupted: somebody insisted; `work` is left behind.
-        Exception: whatever `work` raises; what `on_tick` raises ends the work first.
     """
     worker = _Worker(work)
     worker.start()

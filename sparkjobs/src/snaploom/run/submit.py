@@ -31,14 +31,7 @@ from snaploom.run.declarations import (
     runnable_bundles,
     unstarted_report,
 )
-from snaploom.run.indexes.indexrequests import (
-    IndexAction,
-    IndexedPlace,
-    IndexRequest,
-    index_names,
-    indexes_on_publish,
-    place_of_resource,
-)
+from snaploom.run.indexes import indexrequests
 from snaploom.run.indexes.jobs import carry_out
 from snaploom.run.joblog import error_lines, finding_lines, writing_lines
 from snaploom.run.runevents import Interruption, signal_handlers
@@ -62,11 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         declarations = read_declarations(asked.config, allow, choice)
         outputs = declarations.output_names
         followed = frozenset(
-            name for output in outputs for name in indexes_on_publish(declarations, output)
+            name
+            for output in outputs
+            for name in indexrequests.indexes_on_publish(declarations, output)
         )
-        others = [name for name in index_names(declarations) if name not in followed]
+        others = [name for name in indexrequests.index_names(declarations) if name not in followed]
         try:
-            places = [place_of_resource(declarations, name) for name in others]
+            places = [indexrequests.place_of_resource(declarations, name) for name in others]
             reports = _weave(declarations, moment, asked.limit, interruption, bool(places))
         except SnaploomError as error:
             _print(error_lines(error))
@@ -116,10 +111,12 @@ def _positive(text: str) -> int:
     return number
 
 
-def _apply(place: IndexedPlace, interruption: Interruption) -> Report:
+def _apply(place: indexrequests.IndexedPlace, interruption: Interruption) -> Report:
     """Make an index what a resource declares; after an interruption nothing is done any more."""
     started = now()
-    request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+    request = indexrequests.IndexRequest(
+        indexrequests.IndexAction.APPLY, place, declaration=place.declaration
+    )
     try:
         interruption.check()
         (done,) = carry_out([request], lambda *_: None, lambda: None, interruption)

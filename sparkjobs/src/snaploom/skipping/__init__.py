@@ -10,19 +10,17 @@ from __future__ import annotations
 from snaploom import ondemand
 
 PLACES = {
-    name: f"snaploom.skipping.spark.interfaces.{module}:{name}"
-    for name, module in {
-        "disable": "enable",
-        "enable": "enable",
-        "explain": "explain",
-        "is_enabled": "enable",
-        "reset_statistics": "enable",
-        "skipping_index": "indexbuilder",
-        "skipping_indexes": "indexbuilder",
-        "sql": "sqlfrontend",
-        "statistics": "enable",
-        "without_skipping": "enable",
-    }.items()
+    **{
+        name: f"snaploom.skipping.spark.interfaces.enable:{name}"
+        for name in (
+            *("disable", "enable", "explain", "is_enabled", "reset_statistics", "sql"),
+            *("statistics", "without_skipping"),
+        )
+    },
+    **{
+        name: f"snaploom.skipping.spark.interfaces.indexbuilder:{name}"
+        for name in ("skipping_index", "skipping_indexes")
+    },
 }
 """The names of this package, all of which need Spark, each as `module:attribute`."""
 

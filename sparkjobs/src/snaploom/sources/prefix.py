@@ -11,12 +11,7 @@ from itertools import pairwise
 
 from whenever import Date, OffsetDateTime, PlainDateTime
 
-from snaploom.models.common import (
-    NANOS_PER_MILLISECOND,
-    NANOS_PER_SECOND,
-    EpochNanos,
-    parse_pattern,
-)
+from snaploom.models import common
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, OutOfCalendar, local_instant
 from snaploom.policy.addresses import hadoop_uri
@@ -102,11 +97,7 @@ class UriPrefix:
 
     @classmethod
     def parse(cls, text: str) -> UriPrefix:
-        """Parse the text of `sourceUriPrefix`.
-
-        Raises:
-            PrefixInvalid: with the reason.
-        """
+        """Parse the text of `sourceUriPrefix`."""
         parts = _merged(_tokens(text))
         names = [part.name.casefold() for part in parts if isinstance(part, Capture)]
         for name in names:
@@ -295,8 +286,8 @@ EXPECTED = {
 """Examples of values of each format, for messages."""
 
 _UNITS = {
-    TimeFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
-    TimeFormat.UNIX_SECONDS: NANOS_PER_SECOND,
+    TimeFormat.UNIX_MILLISECONDS: common.NANOS_PER_MILLISECOND,
+    TimeFormat.UNIX_SECONDS: common.NANOS_PER_SECOND,
 }
 _UNIX_EPOCH = Date(1970, 1, 1)
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -325,7 +316,7 @@ class NotAnInstant(ValueError):
     """A value is not of its format, or lies beyond the years 1 to 9999."""
 
 
-def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
+def instant_of(value: str | int, settings: FromFieldValue) -> common.EpochNanos:
     """Instant of a text or number in the declared format, else `NotAnInstant`."""
     if settings.time_pattern is not None:
         return instant_of_pattern(value, settings.time_pattern, settings.default_timezone)
@@ -339,20 +330,16 @@ def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
     return instant_of_date_time(value, settings.default_timezone)
 
 
-def instant_of_pattern(value: str | int, pattern: str, zone: str) -> EpochNanos:
+def instant_of_pattern(value: str | int, pattern: str, zone: str) -> common.EpochNanos:
     """Start of the period that a value names, in a zone; `NotAnInstant` if it names none."""
     try:
-        return local_instant(parse_pattern(pattern).start(value), zone)
+        return local_instant(common.parse_pattern(pattern).start(value), zone)
     except (ValueError, OutOfCalendar) as error:
         raise NotAnInstant from error
 
 
-def instant_of_date(text: str, zone: str) -> EpochNanos:
-    """The start of a day in a zone; a midnight that the zone skips is the first moment after.
-
-    Raises:
-        NotAnInstant: the text is not an ISO 8601 date.
-    """
+def instant_of_date(text: str, zone: str) -> common.EpochNanos:
+    """The start of a day in a zone; a midnight that the zone skips is the first moment after."""
     try:
         day = Date.parse_iso(text)
         return local_instant(PlainDateTime(day.year, day.month, day.day), zone)
@@ -360,7 +347,7 @@ def instant_of_date(text: str, zone: str) -> EpochNanos:
         raise NotAnInstant from error
 
 
-def instant_of_days(days: int, zone: str) -> EpochNanos:
+def instant_of_days(days: int, zone: str) -> common.EpochNanos:
     """Start of a day in a zone, from days since 1970; `NotAnInstant` beyond the calendar."""
     try:
         day = _UNIX_EPOCH.add(days=days)
@@ -369,10 +356,10 @@ def instant_of_days(days: int, zone: str) -> EpochNanos:
     return instant_of_date(day.format_iso(), zone)
 
 
-def instant_of_date_time(text: str, zone: str) -> EpochNanos:
+def instant_of_date_time(text: str, zone: str) -> common.EpochNanos:
     """Instant of an ISO 8601 date-time, by default in the zone; else `NotAnInstant`."""
     try:
-        return EpochNanos(OffsetDateTime.parse_iso(text).timestamp(unit="nanosecond"))
+        return common.EpochNanos(OffsetDateTime.parse_iso(text).timestamp(unit="nanosecond"))
     except ValueError:
         pass
     try:
@@ -381,11 +368,11 @@ def instant_of_date_time(text: str, zone: str) -> EpochNanos:
         raise NotAnInstant from error
 
 
-def bounded(nanos: int) -> EpochNanos:
+def bounded(nanos: int) -> common.EpochNanos:
     """Nanoseconds as an instant; `NotAnInstant` beyond the calendar."""
     if not FIRST_INSTANT <= nanos <= LAST_INSTANT:
         raise NotAnInstant
-    return EpochNanos(nanos)
+    return common.EpochNanos(nanos)
 
 
 def _whole(value: str | int) -> int:

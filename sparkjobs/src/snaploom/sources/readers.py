@@ -22,21 +22,13 @@ from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicato
 from snaploom.output.caches import Listings
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
+from snaploom.sources import port
 from snaploom.sources.databases.declared import DatabaseSource
 from snaploom.sources.databases.reader import open_database
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.fileset import FileSet
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.sources.files.reader import open_files
-from snaploom.sources.port import (
-    Listed,
-    OpenReader,
-    ReaderContext,
-    SourceFrame,
-    SourceReader,
-    change_of,
-    changed,
-)
 from snaploom.sources.queries.reader import open_complex_query, open_simple_query
 from snaploom.sources.registry import declared
 from snaploom.sources.sourcefiles import ReadFiles, SourceFiles, shaped_fingerprint, shapes_of
@@ -108,7 +100,7 @@ def _changed(column: _Followed, change: Transformer) -> Iterator[_Followed]:
 class ShapedReader:
     """A source whose columns are as its declarations want them."""
 
-    source: SourceReader
+    source: port.SourceReader
     variant: str
     """Field of `spec` that declares it, such as `hdfsLike`."""
     transformers: tuple[FieldTransformer, ...] = ()
@@ -123,13 +115,12 @@ class ShapedReader:
         """The snapshots of the source."""
         return self.source.listing()
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, snapshot: EpochNanos) -> port.SourceFrame:
         """One snapshot in its final shape.
 
         Raises:
             SourceSchemaInvalid: a transformer cannot be carried out, or the snapshot's field is all
                 that its struct has.
-            SourceError: the source cannot be read.
             SnapshotMissing: the snapshot is not listed.
         """
         read = self.source.read(snapshot)
@@ -178,7 +169,7 @@ class ShapedReader:
 
 # Readers of the kinds of sources, one a line; the kinds are in planning's registry.
 
-READERS: tuple[OpenReader, ...] = (
+READERS: tuple[port.OpenReader, ...] = (
     open_files,
     open_table,
     open_database,
@@ -187,7 +178,7 @@ READERS: tuple[OpenReader, ...] = (
 )
 
 
-def open_declared(source: DeclaredSource, context: ReaderContext) -> SourceReader:
+def open_declared(source: DeclaredSource, context: port.ReaderContext) -> port.SourceReader:
     """The reader of a source; nothing is listed or read yet."""
     readers = (open_source(source, context) for open_source in READERS)
     return next(reader for reader in readers if reader is not None)
@@ -208,26 +199,17 @@ class Sources:
         allow: Allowances = NO_ALLOWANCES,
         files: SourceFiles | None = None,
     ) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            spark: the session, with the settings of `snaploom.spark.jvm`.
-            bundle: has the sources and all that they read; validated.
-            now: the instant of the run: the time of `fromReadTime` snapshots.
-            listings: facts that earlier runs learned of files; None to ask all of them.
-            allow: entries that declarations may use beyond the built-in lists.
-            files: files listed before there was a session.
-        """
+        """Nothing is opened yet; `files` are those listed before there was a session."""
         self._bundle = bundle
         self._resources = ExitStack()
         hadoop = HadoopFiles(client_of(spark))
         listed = SourceFiles(hadoop) if files is None else files.asking(hadoop)
-        self._context = ReaderContext(
+        self._context = port.ReaderContext(
             spark, now, allow, listings, listed, self.reader, self._resources
         )
-        self._opened: dict[str, SourceReader] = {}
+        self._opened: dict[str, port.SourceReader] = {}
 
-    def reader(self, name: str) -> SourceReader:
+    def reader(self, name: str) -> port.SourceReader:
         """The reader of one source; nothing is listed or read yet."""
         if name not in self._opened:
             self._opened[name] = self._shaped(self._bundle.source(name))
@@ -238,7 +220,7 @@ class Sources:
         """The files of sources, each listed once."""
         return self._context.files
 
-    def look_again(self, frames: Iterable[SourceFrame], *, had_moment: bool = False) -> None:
+    def look_again(self, frames: Iterable[port.SourceFrame], *, had_moment: bool = False) -> None:
         """Make sure that sources are as they were listed; one more listing, and no read of data.
 
         With `had_moment` the snapshots were fixed at one moment already, after all was listed: then
@@ -248,11 +230,11 @@ class Sources:
             SourceChanged: they are not.
         """
         now = SourceFiles(self._context.files.others)
-        looked = (change_of(each, now) for each in listed_for(frames))
+        looked = (port.change_of(each, now) for each in listed_for(frames))
         found = [change for change in looked if change is not None]
         changes = [each for each in found if each.is_of_read or not had_moment]
         if changes:
-            raise changed(changes)
+            raise port.changed(changes)
 
     def list_again(self) -> None:
         """Forget the listed snapshots; databases keep the moment that they have fixed."""
@@ -267,15 +249,15 @@ class Sources:
         """Close connections to databases; frames of their tables cannot be read any more."""
         self._resources.close()
 
-    def _shaped(self, source: DataSource) -> SourceReader:
+    def _shaped(self, source: DataSource) -> port.SourceReader:
         known = declared(source)
         opened = open_declared(known, self._context)
         return ShapedReader(opened, known.field, *shapes_of(self._bundle, source.name))
 
 
-def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
+def listed_for(frames: Iterable[port.SourceFrame]) -> tuple[port.Listed, ...]:
     """Return the listings of frames and of those that they are queries over; each once."""
-    found: dict[int, Listed] = {}
+    found: dict[int, port.Listed] = {}
     for frame in frames:
         below = listed_for(frame.below.values())
         found |= {id(each): each for each in (frame.listed, *below) if each is not None}
@@ -283,7 +265,7 @@ def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
 
 
 def located(
-    error: SnaploomError, frames: Iterable[SourceFrame], spark: SparkSession, allow: Allowances
+    error: SnaploomError, frames: Iterable[port.SourceFrame], spark: SparkSession, allow: Allowances
 ) -> SnaploomError:
     """The error of a record that does not fit, with its line, column and value; others unchanged.
 
@@ -309,6 +291,6 @@ def open_source(
     name: str,
     now: EpochNanos,
     allow: Allowances = NO_ALLOWANCES,
-) -> SourceReader:
+) -> port.SourceReader:
     """The reader of one source by itself; a run that reads several opens `Sources`."""
     return Sources(spark, bundle, now, allow=allow).reader(name)

@@ -23,15 +23,7 @@ from pyspark.sql import types as spark
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.common import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.models.datasource import FromFieldValue, TimeFormat
-from snaploom.sources.prefix import (
-    EXPECTED,
-    NotAnInstant,
-    bounded,
-    instant_of,
-    instant_of_date_time,
-    instant_of_days,
-    month_hint,
-)
+from snaploom.sources import prefix
 from snaploom.spark.failures import translate
 from snaploom.spark.types import Found, find_field
 from snaploom.types.schemas import quote
@@ -64,7 +56,6 @@ class SnapshotColumn:
     """The snapshot field of one source, found in its data."""
 
     resource: str
-    """`Kind/name` of the source."""
     settings: FromFieldValue
     field: Found
     source: str
@@ -81,7 +72,6 @@ class SnapshotColumn:
         """The declared field in a schema.
 
         Raises:
-            SourceSchemaInvalid: there is no such field.
             SnapshotValueInvalid: its type cannot hold the declared format.
         """
         found = find_field(schema, settings.field_name)
@@ -106,10 +96,6 @@ class SnapshotColumn:
 
         Where `frame` has distinct values only, `rows` is the column with the number of rows of
         each.
-
-        Raises:
-            SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
-            SourceError: the files cannot be read.
         """
         weight = sf.lit(1) if rows is None else sf.col(quote(rows))
         found = self._counted(frame, weight, sf.lit(""), MOST_VALUES)
@@ -133,7 +119,6 @@ class SnapshotColumn:
 
         Raises:
             SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
-            SourceError: the files cannot be read.
         """
         found = self._counted(frame, sf.lit(1), file, MOST_PAIRS)
         if found is None:
@@ -159,7 +144,7 @@ class SnapshotColumn:
         """Whether all values are of the declared format."""
         try:
             self.instants(values)
-        except NotAnInstant:
+        except prefix.NotAnInstant:
             return False
         return True
 
@@ -229,7 +214,7 @@ class SnapshotColumn:
         for name, value, count in found:
             try:
                 _converted(reading, value)
-            except NotAnInstant:
+            except prefix.NotAnInstant:
                 invalid[value] += count
             else:
                 assert value is not None  # NULL is no instant
@@ -242,13 +227,13 @@ class SnapshotColumn:
         return f"{self.source}.{_FIELD}.{name}"
 
     def _as_declared(self, value: RawValue) -> EpochNanos:
-        return instant_of(value, self.settings)
+        return prefix.instant_of(value, self.settings)
 
     def _from_days(self, days: RawValue) -> EpochNanos:
-        return instant_of_days(int(days), self.settings.default_timezone)
+        return prefix.instant_of_days(int(days), self.settings.default_timezone)
 
     def _from_local(self, text: RawValue) -> EpochNanos:
-        return instant_of_date_time(str(text), self.settings.default_timezone)
+        return prefix.instant_of_date_time(str(text), self.settings.default_timezone)
 
     def _invalid(self, invalid: Sequence[tuple[RawValue | None, int]]) -> SnapshotValueInvalid:
         rows = sum(count for _, count in invalid)
@@ -264,8 +249,8 @@ class SnapshotColumn:
             resource=self.resource,
             path=self._at("fieldName"),
             found=", ".join([*quoted, *more]),
-            expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-            hint=month_hint((value for value, _ in invalid), in_paths=False),
+            expected=f"{prefix.EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
+            hint=prefix.month_hint((value for value, _ in invalid), in_paths=False),
         )
 
 
@@ -297,12 +282,12 @@ def _hint(data_type: spark.DataType) -> str:
 
 def _converted(reading: _Reading, value: RawValue | None) -> EpochNanos:
     if value is None:
-        raise NotAnInstant
+        raise prefix.NotAnInstant
     return reading.instant(value)
 
 
 def _from_micros(micros: RawValue) -> EpochNanos:
-    return bounded(int(micros) * NANOS_PER_MICROSECOND)
+    return prefix.bounded(int(micros) * NANOS_PER_MICROSECOND)
 
 
 def _date(days: RawValue) -> Column:

@@ -119,7 +119,6 @@ class Change:
     """Difference between a source and its listing."""
 
     resource: str
-    """`Kind/name` of the source."""
     path: str
     """Field that gives its place."""
     found: str
@@ -135,7 +134,6 @@ class ReadFiles:
     """Files of a snapshot, as they were listed before one of them was opened."""
 
     listing: FileListing
-    """Of the source."""
     read: tuple[CapturedFile, ...]
     """Files of the snapshot."""
     snapshot: EpochNanos | None = None
@@ -200,7 +198,6 @@ def file_snapshots(listing: FileListing) -> SourceSnapshots | None:
 
     Raises:
         SnapshotValueInvalid: a path has none.
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     if listing.declared.snapshot.from_field_value is None:
@@ -249,7 +246,6 @@ def snapshot_bytes(
     some of its rows.
 
     Raises:
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     source = enumerated_source(bundle, name)
@@ -301,7 +297,6 @@ def snapshot_fingerprint(
     or the time of reading makes the snapshots.
 
     Raises:
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
     source = declared(bundle.source(name))

@@ -22,7 +22,6 @@ from snaploom.models.fieldtransformer import (
     FieldTransformer,
     MetadataApplicator,
     Rename,
-    SnapshotRange,
     Transformer,
     TransformerSelector,
 )
@@ -38,11 +37,7 @@ from snaploom.types.schemas import quote
 
 
 def check_schema(schema: spark.StructType, resource: str, path: str) -> None:
-    """Refuse columns that clash ignoring case, and columns without a type.
-
-    Raises:
-        SourceSchemaInvalid: naming every column concerned.
-    """
+    """Refuse columns that clash ignoring case, and columns without a type."""
     clashes = sorted(name_clashes(schema))
     if clashes:
         raise SourceSchemaInvalid(
@@ -265,12 +260,9 @@ class _Place:
 def is_in_effect(change: Transformer, time: EpochNanos) -> bool:
     """Whether a change applies to the snapshot of a time."""
     range_ = change.snapshot_range
-    return range_ is None or _holds(range_, time)
-
-
-def _holds(range_: SnapshotRange, time: EpochNanos) -> bool:
-    return (range_.from_ is None or parse_instant(range_.from_) <= time) and (
-        range_.to is None or time < parse_instant(range_.to)
+    return range_ is None or (
+        (range_.from_ is None or parse_instant(range_.from_) <= time)
+        and (range_.to is None or time < parse_instant(range_.to))
     )
 
 

@@ -163,11 +163,7 @@ def checked_expression(
 def check_resolved(
     made: DataFrame, over: Iterable[DataFrame], place: SqlPlace, scope: Scope = VALUES
 ) -> None:
-    """Refuse a frame that uses more, above the frames that it was built from, than SQL may.
-
-    Raises:
-        SnaploomError: the error of the place.
-    """
+    """Refuse a frame that uses more, above the frames that it was built from, than SQL may."""
     spark = made.sparkSession
     given = [frame._jdf.queryExecution().analyzed() for frame in over]
     plan = made._jdf.queryExecution().analyzed()
@@ -185,10 +181,6 @@ def checked_query(
     An alias is a common table expression around its frame, so no name of the session is meant.
     Positions in Spark's messages are off by one line where the query is resolved, not where it is
     parsed.
-
-    Raises:
-        SnaploomError: the error of the place.
-        PySparkException, Py4JError: Spark refuses it over these columns.
     """
     scope = Scope(OF_QUERIES, is_query=True, relations=frozenset(map(str.lower, frames)))
     clean = _scanned(text, place).strip().removesuffix(";")
@@ -212,12 +204,7 @@ def checked_query(
 
 
 def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFrame:
-    """A query that a person asks about the tables and files of a session; not computed yet.
-
-    Raises:
-        SnaploomError: the error of the place: it is no query, or calls what is not on the list.
-        PySparkException, Py4JError: Spark refuses it.
-    """
+    """A query that a person asks about the tables and files of a session; not computed yet."""
     scope = Scope(OF_QUERIES, is_query=True, relations=None)
     clean = _scanned(text, place).strip().removesuffix(";")
     trees = Trees(spark)
@@ -281,17 +268,15 @@ def _refuse(refusals: Sequence[Refusal], place: SqlPlace) -> None:
         return
     things = list(dict.fromkeys(one.found for one in refusals))
     found = ", ".join([*things[:MOST_NAMED], *(["..."] if len(things) > MOST_NAMED else [])])
-    hints = dict.fromkeys(_hint(one) for one in refusals if one.list_ and one.entry)
+    hints = dict.fromkeys(
+        f"have '{one.entry}' added to the list '{one.list_}' (chart value "
+        f"allow.{one.list_}, or --allow {one.list_}={one.entry})"
+        for one in refusals
+        if one.list_ and one.entry
+    )
     hint = f"leave it out, or {' and '.join(list(hints)[:MOST_NAMED])}" if hints else None
     raise place.refused(
         f"this SQL may not have {refusals[0].found}: {refusals[0].why}", found, hint
-    )
-
-
-def _hint(refusal: Refusal) -> str:
-    return (
-        f"have '{refusal.entry}' added to the list '{refusal.list_}' (chart value "
-        f"allow.{refusal.list_}, or --allow {refusal.list_}={refusal.entry})"
     )
 
 

@@ -70,10 +70,7 @@ class HadoopObjectStore:
         """Open a directory, making it if asked.
 
         Raises:
-            UnsupportedStore: no file system for the scheme.
-            StorageError: its host is not known.
             FolderNotOurs: a file is in its place.
-            FolderNotWritable: it cannot be made.
         """
         self._gateway = client.gateway
         self._jvm = client.jvm

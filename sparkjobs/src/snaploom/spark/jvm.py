@@ -134,11 +134,7 @@ _LOCK = threading.Lock()
 def compiled_class(
     gateway: JavaGateway, package: str, sources: Traversable, name: str
 ) -> JavaObject:
-    """One of our classes (`java.lang.Class`), compiled from `sources` once in this JVM.
-
-    Raises:
-        Py4JJavaError: the sources do not fit this Spark.
-    """
+    """One of our classes (`java.lang.Class`), compiled from `sources` once in this JVM."""
     with _LOCK:
         loaders = _LOADERS.setdefault(gateway, {})
         if package not in loaders:

@@ -161,7 +161,6 @@ class Refusal:
     """One construct that a text may not have."""
 
     found: str
-    """As people call it."""
     why: str
     """A clause."""
     list_: str = ""

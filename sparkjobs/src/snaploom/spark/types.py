@@ -12,15 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.common import (
-    ArrayType,
-    DataType,
-    DecimalType,
-    Empty,
-    MapType,
-    SchemaField,
-    StructType,
-)
+from snaploom.models import common
 from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, path_text, quote, split_path
 
 # Metadata of columns: the same rows under a schema that differs in metadata only.
@@ -130,7 +122,7 @@ SIMPLE: Mapping[str, spark.DataType] = {each.sql: _simple(each.spark) for each i
 _SIMPLE = {each.declared: SIMPLE[each.sql] for each in SIMPLE_TYPES}
 
 
-def to_spark(declared: DataType) -> spark.DataType:
+def to_spark(declared: common.DataType) -> spark.DataType:
     """The Spark type of a declared type."""
     if declared.array is not None:
         return spark.ArrayType(to_spark(declared.array.element_type), declared.array.contains_null)
@@ -143,10 +135,10 @@ def to_spark(declared: DataType) -> spark.DataType:
         return struct_of(declared.struct.fields_)
     if declared.decimal is not None:
         return spark.DecimalType(declared.decimal.precision, declared.decimal.scale)
-    return _SIMPLE[DataType.variant_of(declared)]
+    return _SIMPLE[common.DataType.variant_of(declared)]
 
 
-def struct_of(fields: Iterable[SchemaField]) -> spark.StructType:
+def struct_of(fields: Iterable[common.SchemaField]) -> spark.StructType:
     """The Spark schema of declared fields, with their nullability and metadata."""
     return spark.StructType(
         [
@@ -158,40 +150,46 @@ def struct_of(fields: Iterable[SchemaField]) -> spark.StructType:
     )
 
 
-def from_spark(actual: spark.DataType) -> DataType | None:
+def from_spark(actual: spark.DataType) -> common.DataType | None:
     """The declaration of a Spark type; None when declarations have no name for it."""
     if isinstance(actual, spark.ArrayType):
         element = from_spark(actual.elementType)
         if element is None:
             return None
-        return DataType(array=ArrayType(element_type=element, contains_null=actual.containsNull))
+        return common.DataType(
+            array=common.ArrayType(element_type=element, contains_null=actual.containsNull)
+        )
     if isinstance(actual, spark.MapType):
         key, value = from_spark(actual.keyType), from_spark(actual.valueType)
         if key is None or value is None:
             return None
         nulls = actual.valueContainsNull
-        return DataType(map_=MapType(key_type=key, value_type=value, value_contains_null=nulls))
+        return common.DataType(
+            map_=common.MapType(key_type=key, value_type=value, value_contains_null=nulls)
+        )
     if isinstance(actual, spark.StructType):
         return _from_struct(actual)
     if isinstance(actual, spark.DecimalType):
-        return DataType(decimal=DecimalType(precision=actual.precision, scale=actual.scale))
+        return common.DataType(
+            decimal=common.DecimalType(precision=actual.precision, scale=actual.scale)
+        )
     tag = next((tag for tag, simple in _SIMPLE.items() if simple == actual), None)
-    return None if tag is None else DataType.model_validate({tag: Empty()})
+    return None if tag is None else common.DataType.model_validate({tag: common.Empty()})
 
 
-def _from_struct(actual: spark.StructType) -> DataType | None:
-    fields: list[SchemaField] = []
+def _from_struct(actual: spark.StructType) -> common.DataType | None:
+    fields: list[common.SchemaField] = []
     for field in actual.fields:
         data_type = from_spark(field.dataType)
         if data_type is None:
             return None
         metadata = {key: str(value) for key, value in (field.metadata or {}).items()}
         fields.append(
-            SchemaField(
+            common.SchemaField(
                 name=field.name, data_type=data_type, nullable=field.nullable, metadata=metadata
             )
         )
-    return DataType(struct=StructType(fields_=tuple(fields))) if fields else None
+    return common.DataType(struct=common.StructType(fields_=tuple(fields))) if fields else None
 
 
 # Fields of a Spark schema, found by a path and compared with a declared type.
@@ -238,7 +236,7 @@ def find_field(schema: spark.DataType, path: str) -> Found | None:
     return Found(tuple(found), current, metadata)
 
 
-def matches(declared: DataType, actual: spark.DataType) -> bool:
+def matches(declared: common.DataType, actual: spark.DataType) -> bool:
     """Whether data of a type fits the declared one, ignoring nullability, metadata and case."""
     return _bare(to_spark(declared)) == _bare(actual)
 
@@ -285,11 +283,7 @@ _FAILURES = (
 
 
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:
-    """The schema in a JSON document, as `StructType.json()` gives it.
-
-    Raises:
-        SourceSchemaInvalid: it is none, or has types that are classes by their names.
-    """
+    """The schema in a JSON document, as `StructType.json()` gives it."""
     try:
         parse_schema(document, "")
         return spark.StructType.fromJson(json.loads(document))
@@ -311,9 +305,6 @@ def schema_of(
 
     `columns` are the requested names, ignoring case; None for all. The types of others are not
     checked. Names that Hive gives by place are always requested.
-
-    Raises:
-        SourceSchemaInvalid: as `struct_from`.
     """
     document = str(frame._jdf.schema().json())
     if columns is not None:

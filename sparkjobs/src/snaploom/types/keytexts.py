@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -84,25 +84,30 @@ class Explanation:
     """Share that is found without it."""
 
 
-def explains_more(child: Iterable[str | None], parent: Iterable[str | None]) -> Explanation | None:
-    """The normalisation that explains most of a child's key, if one explains more than none does.
+def explanations(
+    child: Iterable[str | None], parent: Iterable[str | None]
+) -> Iterator[Explanation]:
+    """The share of a child's key that is found under each normalisation.
 
     Values are texts as the data has them, each at least once. A normalisation that makes two
     different values of the parent equal is none: it would multiply rows.
     """
     wanted, known = set(child) - {None, ""}, set(parent) - {None, ""}
     if not wanted or wanted <= known:
-        return None
-    as_written = len(wanted & known)
-    best: tuple[int, Sequence[Normalization]] = (as_written, ())
+        return
+    as_written = len(wanted & known) / len(wanted)
     for steps in CANDIDATES:
         spelled = Counter(normalized(text, steps) for text in known)
         del spelled[None]
-        if max(spelled.values(), default=0) > 1:
-            continue
-        found = sum(normalized(text, steps) in spelled for text in wanted)
-        if found > best[0]:
-            best = found, steps
-    if not best[1]:
-        return None
-    return Explanation(tuple(best[1]), best[0] / len(wanted), as_written / len(wanted))
+        if max(spelled.values(), default=0) <= 1:
+            found = sum(normalized(text, steps) in spelled for text in wanted)
+            yield Explanation(steps, found / len(wanted), as_written)
+
+
+def explains_more(child: Iterable[str | None], parent: Iterable[str | None]) -> Explanation | None:
+    """The normalisation that explains most of a child's key, if one explains more than none does.
+
+    Values are those of `explanations`.
+    """
+    best = max(explanations(child, parent), key=lambda one: one.share, default=None)
+    return best if best is not None and best.share > best.as_written else None

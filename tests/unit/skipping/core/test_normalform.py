@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.runner.quick import examples
 from support.skipping.skippingcases import TYPES, Case, Row, cases, is_true, values
 
+from snaploom.skipping.core.definition import arrow_type, column_term
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -27,7 +28,6 @@ from snaploom.skipping.core.predicates import (
     conjuncts,
     normal_form,
 )
-from snaploom.skipping.core.terms import arrow_type, column_term
 from snaploom.skipping.core.valueorder import key_of, keys_of, ranks, sorted_keys
 
 A = column_term(("a",), "int")

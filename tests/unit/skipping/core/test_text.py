@@ -2,6 +2,7 @@ from decimal import Decimal
 
 import pytest
 
+from snaploom.skipping.core.definition import column_term
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -17,7 +18,6 @@ from snaploom.skipping.core.predicates import (
     predicate_text,
     value_text,
 )
-from snaploom.skipping.core.terms import column_term
 
 A = column_term(("a",), "int")
 S = column_term(("s", "t"), "string")

@@ -6,8 +6,7 @@ import pytest
 from support.skipping.skippingcases import Row, file_table, skipping_definition
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping import evaluation
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, column_term
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import (
     And,
@@ -21,8 +20,8 @@ from snaploom.skipping.core.predicates import (
     Or,
     Unknown,
 )
-from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes import base
+from snaploom.skipping.indexes.base import evaluate
 from snaploom.skipping.indexes.minmax import MIN_MAX
 
 A = column_term(("a",), "int")
@@ -160,7 +159,7 @@ def _divide():
     ],
 )
 def test_foreign_type_that_fails_drops_nothing(monkeypatch, answer, why):
-    monkeypatch.setattr(evaluation, "index_type", lambda _: _Broken(answer))
+    monkeypatch.setattr(base, "index_type", lambda _: _Broken(answer))
     result = _evaluate(Comparison(B, Operator.GE, 0))
     assert result.keep.all()
     assert why in result.clauses[0].unserved[0]

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.core.definition import IndexDefinition, column_term, expression_term
 from snaploom.skipping.spark.builds.filerows import piece_sizes
 from snaploom.skipping.spark.builds.footers import DirectReader, FooterTerm
 from snaploom.skipping.spark.builds.scan import Scanned

@@ -12,9 +12,13 @@ import pytest
 from support.skipping.indexstores import definition, table
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable
-from snaploom.skipping.formats import sidecar
-from snaploom.skipping.formats.parquetfiles import ServiceKeys
-from snaploom.skipping.formats.sidecar import METADATA_KEY, SidecarReader, write_sidecars
+from snaploom.skipping.formats import parquetfiles
+from snaploom.skipping.formats.parquetfiles import (
+    METADATA_KEY,
+    ParquetKeys,
+    SidecarReader,
+    write_sidecars,
+)
 
 ROWS = table({"b": (2, 20), "a": (1, 10), "c": (3, None)})
 
@@ -49,7 +53,7 @@ def test_every_kind_of_column_is_read_back() -> None:
         "i1.t": pa.array([1, -1, None], pa.int8()),
         "i1.o": pa.array([True, None, False], pa.bool_()),
     }
-    rows = pa.table({**{name: ROWS[name] for name in sidecar._IDENTITY}, **values})
+    rows = pa.table({**{name: ROWS[name] for name in parquetfiles._IDENTITY}, **values})
     reader = SidecarReader(encoded(rows), "x", None)
     assert reader.read(reader.columns).replace_schema_metadata(None) == rows.sort_by("path")
 
@@ -59,8 +63,8 @@ def test_only_the_columns_that_are_asked_for_are_read() -> None:
 
 
 def test_large_input_makes_files_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sidecar, "FILE_BYTES", 1)
-    monkeypatch.setattr(sidecar, "ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr(parquetfiles, "FILE_BYTES", 1)
+    monkeypatch.setattr(parquetfiles, "ROW_GROUP_ROWS", 2)
     files = list(write_sidecars([ROWS, ROWS], definition(), None))
     assert sum(file.rows for file in files) == 6
     assert len(files) > 1
@@ -88,7 +92,7 @@ def test_encrypted_file_is_read_with_its_keys_only(plaintext_footer: bool) -> No
         footer_key_label="k2",
         plaintext_footer=plaintext_footer,
     )
-    keys = ServiceKeys(PlainService("k1", "k2"))
+    keys = ParquetKeys(PlainService("k1", "k2"))
     (file,) = write_sidecars([ROWS], declared, keys)
     read = SidecarReader(file.data, "x", keys).read(ROWS.column_names)
     assert read.replace_schema_metadata(None) == ROWS.sort_by("path")

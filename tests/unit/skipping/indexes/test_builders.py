@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from support.runner.quick import examples
 from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, built, fed, values
 
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import column_term
+from snaploom.skipping.core.definition import IndexDefinition, column_term
 from snaploom.skipping.indexes.base import index_type
 
 INDEXES = [

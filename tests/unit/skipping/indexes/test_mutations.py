@@ -8,11 +8,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from support.skipping.skippingcases import cases, loses_rows
 
-from snaploom.skipping import evaluation
 from snaploom.skipping.core import predicates
 from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Not, Operator
-from snaploom.skipping.indexes import bloomfilter, geobox, minmax, prefix, tokens
+from snaploom.skipping.indexes import base, bloomfilter, minmax, valueset
 from snaploom.skipping.indexes import columns as distinct
 from snaploom.skipping.indexes.columns import compare, holds
 
@@ -57,7 +56,7 @@ def test_two_zeros_in_a_set_lose_rows(monkeypatch):
 
 
 def test_hashes_of_another_type_lose_rows(monkeypatch):
-    monkeypatch.setattr(bloomfilter, "xxhash64", lambda value, _: xxhash64(value, "bigint"))
+    monkeypatch.setattr(bloomfilter, "xxhash64", lambda values, _: xxhash64(values, "bigint"))
     assert _finds_a_lost_row("BLOOM_FILTER", ("int",))
 
 
@@ -69,26 +68,24 @@ def test_first_of_several_partition_values_loses_rows(monkeypatch):
 
 @pytest.mark.slow
 def test_cut_prefixes_that_are_taken_for_whole_texts_lose_rows(monkeypatch):
-    monkeypatch.setattr(prefix, "_open_ended", lambda keys, _, leaf: holds(leaf, keys, "string"))
+    monkeypatch.setattr(valueset, "_open_ended", lambda keys, _, leaf: holds(leaf, keys, "string"))
     assert _finds_a_lost_row("PREFIX", ("string",), (("length", "2"),))
 
 
 def test_box_with_its_sides_swapped_loses_rows(monkeypatch):
-    index_type = geobox.GeoBox.may_match
+    right = minmax.GeoBox.may_match
     swapped = (("west", "east"), ("south", "north"))
 
     def wrong(self, definition, files, leaf):
-        with monkeypatch.context() as patch:
-            patch.setattr(geobox, "SIDES", swapped)
-            return index_type(self, definition, files, leaf)
+        return right(replace(self, sides=swapped), definition, files, leaf)
 
-    monkeypatch.setattr(geobox.GeoBox, "may_match", wrong)
+    monkeypatch.setattr(minmax.GeoBox, "may_match", wrong)
     assert _finds_a_lost_row("GEO_BOX", ("int",))
 
 
 @pytest.mark.slow
 def test_n_grams_that_are_forgotten_lose_rows(monkeypatch):
-    monkeypatch.setattr(tokens.TokensBuilder, "add", lambda self, columns: None)
+    monkeypatch.setattr(bloomfilter.TokensBuilder, "add", lambda self, columns: None)
     assert _finds_a_lost_row("TOKENS", ("string",), (("n", "2"),))
 
 
@@ -101,18 +98,18 @@ def test_wrong_opposites_lose_rows(monkeypatch):
 
 
 def test_uncovered_side_of_or_that_is_not_true_loses_rows(monkeypatch):
-    right = evaluation._Evaluator._leaf
+    right = base._Evaluator._leaf
 
     def wrong(self, leaf):
         keep, report = right(self, leaf)
         return (keep if report.served_by else ~keep), report
 
-    monkeypatch.setattr(evaluation._Evaluator, "_leaf", wrong)
+    monkeypatch.setattr(base._Evaluator, "_leaf", wrong)
     assert _finds_a_lost_row("MIN_MAX", ("int",))
 
 
 def test_counts_that_forget_nulls_lose_rows(monkeypatch):
-    monkeypatch.setattr(evaluation, "nulls_column", evaluation.values_column)
+    monkeypatch.setattr(base, "nulls_column", base.values_column)
     assert _finds_a_lost_row("MIN_MAX", ("int",))
 
 

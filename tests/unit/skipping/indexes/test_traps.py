@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from support.skipping.skippingcases import TYPES, Row, built, file_table, skipping_definition
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, column_term
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -23,8 +23,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
     Unknown,
 )
-from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import evaluate
 
 NAN = math.nan
 OP = Operator

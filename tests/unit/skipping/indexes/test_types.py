@@ -9,7 +9,12 @@ import pytest
 from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    arrow_type,
+    column_term,
+    expression_term,
+)
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,
@@ -19,7 +24,6 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
 )
-from snaploom.skipping.core.terms import arrow_type, column_term, expression_term
 from snaploom.skipping.indexes import base
 from snaploom.skipping.indexes.base import FooterColumn, index_type, registered_types
 

@@ -27,8 +27,8 @@ from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.description import describe
-from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.lifecycle.operations import (
+    Timing,
     compact,
     create,
     drop,

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from snaploom.skipping.core.definition import Term
 from snaploom.skipping.core.predicates import normal_form, predicate_text
-from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
 from snaploom.skipping.spark.relations.expressions import Columns, columns_of
 

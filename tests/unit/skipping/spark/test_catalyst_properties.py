@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from support.runner.quick import examples
 from support.skipping.catalystrows import catalyst, holds
 
+from snaploom.skipping.core.definition import column_term
 from snaploom.skipping.core.predicates import normal_form
-from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
 from snaploom.skipping.spark.relations.expressions import Columns
 

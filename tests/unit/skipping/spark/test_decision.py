@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    SkippingDefinition,
+    Target,
+    column_term,
+    expression_term,
+)
 from snaploom.skipping.core.predicates import And, Or
-from snaploom.skipping.core.terms import column_term, expression_term
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
-from snaploom.skipping.spark.optimizer.decision import Decider
-from snaploom.skipping.spark.optimizer.judgement import usable_part
+from snaploom.skipping.spark.optimizer.decision import Decider, usable_part
 from snaploom.skipping.spark.optimizer.requests import (
     ENABLED,
     MOST_ROOTS,
@@ -21,7 +25,7 @@ from snaploom.skipping.spark.optimizer.requests import (
 )
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
 from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns, fingerprint
-from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.relations.hadoop import cause_of
 
 
 def schema(**types: str) -> dict[str, object]:

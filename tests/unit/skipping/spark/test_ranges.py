@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.skipping.catalystrows import ORDER, SYMBOLS, holds
 
+from snaploom.skipping.core.definition import column_term
 from snaploom.skipping.core.predicates import And, Operator, Unknown
-from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.optimizer.translation.conditions import Surroundings, implied
 from snaploom.skipping.spark.relations.expressions import Columns, parse
 

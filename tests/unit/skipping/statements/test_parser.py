@@ -10,21 +10,16 @@ from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
 from snaploom.skipping.core.hashes import BloomFilter
 from snaploom.skipping.statements.columns import name_text
-from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
-    AnalyzeIndex,
     CreateIndex,
-    DescribeIndex,
-    DropIndex,
     PathName,
-    RecoverIndex,
+    PlainStatement,
     RefreshIndex,
     ShowIndexes,
     Statement,
     TableName,
-    VacuumIndex,
-    render,
+    parse,
 )
 
 T = TableName(("t",))
@@ -87,12 +82,12 @@ def test_parameters_of_a_bloom_filter_depend_on_the_form(
     [
         ("REFRESH SKIPPING INDEX ON t", RefreshIndex(T)),
         ("refresh skipping index on t full;", RefreshIndex(T, "FULL")),
-        ("DESC SKIPPING INDEX ON t", DescribeIndex(T)),
-        ("DESCRIBE SKIPPING INDEX ON t", DescribeIndex(T)),
-        ("DROP SKIPPING INDEX ON t", DropIndex(T)),
-        ("VACUUM SKIPPING INDEX ON t", VacuumIndex(T)),
-        ("ANALYZE SKIPPING INDEX ON t", AnalyzeIndex(T)),
-        ("RECOVER SKIPPING INDEX ON t", RecoverIndex(T)),
+        ("DESC SKIPPING INDEX ON t", PlainStatement("DESCRIBE", T)),
+        ("DESCRIBE SKIPPING INDEX ON t", PlainStatement("DESCRIBE", T)),
+        ("DROP SKIPPING INDEX ON t", PlainStatement("DROP", T)),
+        ("VACUUM SKIPPING INDEX ON t", PlainStatement("VACUUM", T)),
+        ("ANALYZE SKIPPING INDEX ON t", PlainStatement("ANALYZE", T)),
+        ("RECOVER SKIPPING INDEX ON t", PlainStatement("RECOVER", T)),
         (
             "ALTER SKIPPING INDEX ON t WITH (enabled = false)",
             AlterIndex(T, (("enabled", "false"),)),
@@ -102,11 +97,14 @@ def test_parameters_of_a_bloom_filter_depend_on_the_form(
         ("show flint index in c", ShowIndexes(("c",))),
         ("SHOW FLINT INDEX EXTENDED IN c", ShowIndexes(("c",), is_extended=True)),
         ("SHOW FLINT INDEXES EXTENDED IN c.d;", ShowIndexes(("c", "d"), is_extended=True)),
-        ("DROP /* a /* b */ */ SKIPPING -- c\n INDEX ON t", DropIndex(T)),
-        ("DROP SKIPPING INDEX ON a.b.c", DropIndex(TableName(("a", "b", "c")))),
-        ("DROP SKIPPING INDEX ON a.`b.c`", DropIndex(TableName(("a", "b.c")))),
-        ("DROP SKIPPING INDEX ON a.`b``c`", DropIndex(TableName(("a", "b`c")))),
-        ("DROP SKIPPING INDEX ON Parquet.`/data/x`", DropIndex(PathName("parquet", "/data/x"))),
+        ("DROP /* a /* b */ */ SKIPPING -- c\n INDEX ON t", PlainStatement("DROP", T)),
+        ("DROP SKIPPING INDEX ON a.b.c", PlainStatement("DROP", TableName(("a", "b", "c")))),
+        ("DROP SKIPPING INDEX ON a.`b.c`", PlainStatement("DROP", TableName(("a", "b.c")))),
+        ("DROP SKIPPING INDEX ON a.`b``c`", PlainStatement("DROP", TableName(("a", "b`c")))),
+        (
+            "DROP SKIPPING INDEX ON Parquet.`/data/x`",
+            PlainStatement("DROP", PathName("parquet", "/data/x")),
+        ),
     ],
 )
 def test_statements_about_an_index(text: str, expected: object) -> None:
@@ -291,14 +289,51 @@ creations = st.builds(
     properties,
     st.booleans(),
 )
-plain = st.sampled_from([DescribeIndex, DropIndex, VacuumIndex, AnalyzeIndex, RecoverIndex])
+verbs = st.sampled_from(["DESCRIBE", "DROP", "VACUUM", "ANALYZE", "RECOVER"])
 statements = st.one_of(
     creations,
-    st.builds(lambda kind, subject: kind(subject), plain, subjects),
+    st.builds(PlainStatement, verbs, subjects),
     st.builds(RefreshIndex, subjects, st.sampled_from(["", "FULL", "INCREMENTAL", "AUTO"])),
     st.builds(AlterIndex, subjects, st.just((("enabled", "false"), ("refresh_mode", "FULL")))),
     st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple), st.booleans()),
 )
+
+
+VERBS = {RefreshIndex: "REFRESH", AlterIndex: "ALTER"}
+
+
+def render(statement: Statement) -> str:
+    """The statement as SQL, every parameter by its name."""
+    if isinstance(statement, ShowIndexes):
+        names = ".".join(map(name_text, statement.namespace))
+        return f"SHOW FLINT INDEXES {'EXTENDED ' * statement.is_extended}IN {names}"
+    match statement.subject:
+        case PathName(form, path):
+            subject = f"{name_text(form)}.`{path.replace('`', '``')}`"
+        case TableName(parts):
+            subject = ".".join(map(name_text, parts))
+    properties = getattr(statement, "properties", ())
+    given_properties = f"WITH ({', '.join(f'{q(k)} = {q(v)}' for k, v in properties)})"
+    if isinstance(statement, CreateIndex):
+        exists = "IF NOT EXISTS " * statement.if_not_exists
+        indexes = ", ".join(map(render_index, statement.indexes))
+        where = f"WHERE {statement.where}\n" * bool(statement.where)
+        head = f"CREATE SKIPPING INDEX {exists}ON {subject} ({indexes})\n"
+        return head + where + given_properties * bool(properties)
+    verb = VERBS.get(type(statement)) or statement.verb
+    text = f"{verb} SKIPPING INDEX ON {subject} {getattr(statement, 'mode', '')}"
+    return text + given_properties * bool(properties)
+
+
+def render_index(index: Index) -> str:
+    subject = index.column or index.expression or f"({', '.join(index.columns or ())})"
+    parameters = {**index.parameters, "key_label": index.key_label}
+    found = [f"{name} = {q(value)}" for name, value in parameters.items() if value is not None]
+    return f"{subject} {index.type}({', '.join(found)})"
+
+
+def q(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @given(statements)

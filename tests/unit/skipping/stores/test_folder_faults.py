@@ -26,8 +26,7 @@ from snaploom.errors import FolderNotWritable, IndexUnreadable, StorageError
 from snaploom.files.cloud import ObstoreObjectStore
 from snaploom.files.local import LocalObjectStore
 from snaploom.skipping.stores.folder import FolderIndexStore
-from snaploom.skipping.stores.port import StoredState
-from snaploom.skipping.stores.states import PRUNED, IndexCommitUnknown
+from snaploom.skipping.stores.port import PRUNED, IndexCommitUnknown, StoredState
 
 
 @pytest.fixture

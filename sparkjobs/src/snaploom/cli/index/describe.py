@@ -21,19 +21,7 @@ from snaploom.cli.console import (
     show_result,
     warn,
 )
-from snaploom.cli.index.options import (
-    DEFAULT_PLACE,
-    Conf,
-    Kms,
-    PlaceOptions,
-    Target,
-    base_of,
-    carry_out,
-    location_uri,
-    pairs_of,
-    place_of,
-    settings_of,
-)
+from snaploom.cli.index import options
 from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.models.allowances import Allowances
@@ -50,8 +38,7 @@ from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.lifecycle.description import Description, IndexDescription, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described
-from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace
+from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace, parse_subject
 
 # Renders reports and descriptions of skipping indexes as text and JSON.
 
@@ -209,6 +196,7 @@ def _describe(report: IndexReport, console: Console) -> None:
 
 def _facts(description: Description, definition: SkippingDefinition) -> list[tuple[str, str]]:
     coverage, state = description.coverage, description.state
+    age = description.age_seconds(now())
     return [
         ("files", definition.target.uri),
         ("table", definition.target.table),
@@ -227,16 +215,12 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
         ),
         ("same file", description.same_file),
         ("refreshed", _instant(state.refreshed_at) or "never, so no query uses it"),
-        ("age", _age(description.age_seconds(now()))),
+        (
+            "age",
+            "" if age is None else f"{timedelta(seconds=int(max(age, 0)))} since it was checked",
+        ),
         ("last used", _last_used(description)),
     ]
-
-
-def _age(seconds: float | None) -> str:
-    """Return the time since rows and files were last seen to agree, rounded."""
-    return (
-        "" if seconds is None else f"{timedelta(seconds=int(max(seconds, 0)))} since it was checked"
-    )
 
 
 def _last_used(description: Description) -> str:
@@ -255,23 +239,23 @@ def _warn(reports: Sequence[IndexReport]) -> None:
 
 
 def describe(
-    target: Target,
+    target: options.Target,
     /,
     *,
     offline: Annotated[
         bool, Parameter(help="Do not list the files, so that Spark is not needed.")
     ] = False,
-    place: PlaceOptions = DEFAULT_PLACE,
+    place: options.PlaceOptions = options.DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show what an index keeps, where, and how many of the files it covers."""
-    named = place_of(target, place)
+    named = options.place_of(target, place)
     if offline:
         show_descriptions(
             [IndexReport(named.label, (), described(find_index(named, by_hadoop)))], output
         )
     else:
-        show_descriptions(carry_out([IndexRequest(IndexAction.DESCRIBE, named)]), output)
+        show_descriptions(options.carry_out([IndexRequest(IndexAction.DESCRIBE, named)]), output)
     return 0
 
 
@@ -293,16 +277,16 @@ def list_(
             "not indexed and gone.",
         ),
     ] = False,
-    conf: Conf = (),
-    kms: Kms = None,
+    conf: options.Conf = (),
+    kms: options.Kms = None,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """List the skipping indexes below a folder."""
-    settings = settings_of(conf, kms)
-    found = list_indexes([base_of(location, settings)])
+    settings = options.settings_of(conf, kms)
+    found = list_indexes([options.base_of(location, settings)])
     if files:
-        place = StorePlace(location_uri(location))
+        place = StorePlace(options.location_uri(location))
         allowed = allowed_by(allow)
         found = [counted(each, place, settings, allowed) for each in found]
     show_list(found, output)
@@ -327,7 +311,7 @@ def counted(
     )
     try:
         indexed = IndexedPlace(subject, place, settings=settings, allow=allow)
-        (report,) = carry_out([IndexRequest(IndexAction.DESCRIBE, indexed)])
+        (report,) = options.carry_out([IndexRequest(IndexAction.DESCRIBE, indexed)])
     except (SkippingError, FormatNotAllowed) as error:
         return replace(found, problem=f"its files cannot be listed: {error.message}")
     return report.description
@@ -344,12 +328,14 @@ def explain(
         tuple[str, ...],
         Parameter(name="--location", help="Folder below which indexes are kept."),
     ],
-    conf: Conf = (),
+    conf: options.Conf = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show which files a query would read, which indexes it used, and why not the others."""
-    locations = [location_uri(each) for each in location]
+    locations = [options.location_uri(each) for each in location]
     with signal_handlers() as interruption:
-        explained = ondemand.explain_query(query, locations, pairs_of(conf, "--conf"), interruption)
+        explained = ondemand.explain_query(
+            query, locations, options.pairs_of(conf, "--conf"), interruption
+        )
     show_result(explained, output)
     return 0

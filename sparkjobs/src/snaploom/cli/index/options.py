@@ -30,20 +30,20 @@ from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.models.skippingindex import Index
 from snaploom.run.declarations import Declarations, refuse
 from snaploom.run.folders import by_hadoop
-from snaploom.run.indexes.indexrequests import (
-    IndexedPlace,
-    IndexReport,
-    IndexRequest,
-    index_names,
-    place_of_resource,
-)
+from snaploom.run.indexes import indexrequests
 from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
-from snaploom.skipping.statements.parser import parse_indexes, parse_subject
-from snaploom.skipping.statements.syntax import PathName, Properties, StorePlace, Subject
+from snaploom.skipping.statements.syntax import (
+    PathName,
+    Properties,
+    StorePlace,
+    Subject,
+    parse_indexes,
+    parse_subject,
+)
 from snaploom.skipping.stores.catalog import IndexBase, open_base
 
 # Progress of building an index, on standard error.
@@ -97,7 +97,9 @@ class IndexProgress:
 # Runs index commands with progress and interruption.
 
 
-def carry_out(requests: Sequence[IndexRequest]) -> tuple[IndexReport, ...]:
+def carry_out(
+    requests: Sequence[indexrequests.IndexRequest],
+) -> tuple[indexrequests.IndexReport, ...]:
     """Carry out requests in one Spark session."""
     with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
         return ondemand.carry_out(requests, progress.update, progress.show, interruption)
@@ -105,11 +107,7 @@ def carry_out(requests: Sequence[IndexRequest]) -> tuple[IndexReport, ...]:
 
 @contextmanager
 def put_back_when_interrupted(label: str) -> Iterator[None]:
-    """Report Ctrl-C or SIGTERM as `Interrupted`, for operations that undo themselves.
-
-    Raises:
-        Interrupted: on Ctrl-C or SIGTERM.
-    """
+    """Report Ctrl-C or SIGTERM as `Interrupted`, for operations that undo themselves."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -125,22 +123,13 @@ def put_back_when_interrupted(label: str) -> Iterator[None]:
 
 def declared_places(
     declarations: Declarations, names: Sequence[str], settings: Properties = ()
-) -> tuple[IndexedPlace, ...]:
-    """The target and store of every named index.
-
-    Args:
-        declarations: files of the declarations.
-        names: of the indexes; none for all.
-        settings: of the Spark session.
-
-    Raises:
-        InvalidDeclarations: something is wrong with any of them, or there is none.
-    """
-    places: list[IndexedPlace] = []
+) -> tuple[indexrequests.IndexedPlace, ...]:
+    """The target and store of every named index; of all without names."""
+    places: list[indexrequests.IndexedPlace] = []
     findings: list[Finding] = [] if names else list(declarations.findings)
-    for name in dict.fromkeys(names or index_names(declarations)):
+    for name in dict.fromkeys(names or indexrequests.index_names(declarations)):
         try:
-            places.append(place_of_resource(declarations, name, settings))
+            places.append(indexrequests.place_of_resource(declarations, name, settings))
         except InvalidDeclarations as error:
             findings.extend(finding for finding in error.findings if finding not in findings)
     refuse(findings)
@@ -191,9 +180,7 @@ class PlaceOptions:
     """Format of the files, location of the index, and the declarations of both."""
 
     file: Files | None = None
-    """See `Files`."""
     project: ProjectOptions = DEFAULT_PROJECT
-    """Environment and variables of the declarations."""
     format: Annotated[
         str, Parameter(name="--format", help="Format of the files.", show_default=True)
     ] = "parquet"
@@ -215,20 +202,14 @@ class PlaceOptions:
 
 
 DEFAULT_PLACE = PlaceOptions()
-"""No properties."""
 
 
-def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
-    """The indexed files, and the place of their index.
-
-    Raises:
-        InvalidDeclarations: it is neither a table, nor files, nor declared; or no location
-            is given.
-    """
+def place_of(target: str, options: PlaceOptions) -> indexrequests.IndexedPlace:
+    """The indexed files, and the place of their index."""
     settings = settings_of(options.conf, options.kms)
     if options.file:
         declarations = options.project.read(options.file, options.allow)
-        return place_of_resource(declarations, target, settings)
+        return indexrequests.place_of_resource(declarations, target, settings)
     given = (options.location or "").strip()
     location = given or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
     if not location:
@@ -240,25 +221,19 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
         )
     store = StorePlace(folder_uri(location).rstrip("/"))
     allow = allowed_by(options.allow)
-    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
+    return indexrequests.IndexedPlace(
+        subject_of(target, options), store, settings=settings, allow=allow
+    )
 
 
 def base_of(location: str, settings: Properties = ()) -> IndexBase:
-    """The place of indexes that exist; keys come from the service that settings name.
-
-    Raises:
-        InvalidDeclarations: it is a local folder that is not there.
-    """
+    """The place of indexes that exist; keys come from the service that settings name."""
     keys = open_keys(dict(settings).get(KEY_SERVICE, ""))
     return open_base(location_uri(location), keys, by_hadoop)
 
 
 def location_uri(location: str) -> str:
-    """The URI of a place of indexes that exist.
-
-    Raises:
-        InvalidDeclarations: it is a local folder that is not there.
-    """
+    """The URI of a place of indexes that exist."""
     uri = folder_uri(location) if location.strip() else ""
     path = _local_path(uri)
     if not uri or (path is not None and not os.path.isdir(path)):
@@ -305,11 +280,7 @@ def subject_of(target: str, options: PlaceOptions) -> Subject:
 
 
 def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
-    """The indexes that texts of `--index` declare.
-
-    Raises:
-        InvalidDeclarations: with everything that is wrong in them.
-    """
+    """The indexes that texts of `--index` declare."""
     indexes: list[Index] = []
     findings = []
     for item in items:
@@ -332,11 +303,7 @@ def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
 
 
 def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
-    """Names and values, in order of names.
-
-    Raises:
-        InvalidDeclarations: a text is not `name=value`, or a name comes twice.
-    """
+    """Names and values, in order of names."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")

@@ -29,11 +29,10 @@ from snaploom.run.indexes.jobs import T, in_session
 from snaploom.run.job import JobGroup
 from snaploom.run.runevents import Interruption
 from snaploom.run.session.spark import translated
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term
 from snaploom.skipping.core.filetable import nulls_column, values_column
 from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Contains, EndsWith, normal_form
-from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.lifecycle.operations import silent
@@ -42,8 +41,7 @@ from snaploom.skipping.spark.builds.filerows import PARTITION
 from snaploom.skipping.spark.builds.scan import Relation
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.optimizer import requests as settings
-from snaploom.skipping.spark.optimizer import rule
+from snaploom.skipping.spark.optimizer import requests as rule
 from snaploom.skipping.spark.optimizer.requests import Request
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations import fingerprint
@@ -75,13 +73,7 @@ class AdviceRequest:
 
 
 def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progress) -> Report:
-    """Estimate the effect of indexes and orders on a target; nothing is written.
-
-    Raises:
-        TargetNotIndexable: it has no files, or no row.
-        IndexNotPossible: none of its columns, or of those that the queries speak of, can be
-            indexed.
-    """
+    """Estimate the effect of indexes and orders on a target; nothing is written."""
     log = request.log or Log()
     listed = target.list_files("")
     chosen = _chosen(listed, request.files, request.seed)
@@ -204,7 +196,8 @@ def _sample(
     paths = rows.column("path").to_pylist() if rows.num_rows else []
     spellings = [url_encoded(path) for path in paths]
     spellings += [each.replace("file:/", "file:///", 1) for each in spellings]
-    frame = relation.only([xxhash64(each.encode(), "string") for each in spellings] or [0])
+    hashes = xxhash64([each.encode() for each in spellings] or [b""], "string")
+    frame = relation.only(hashes.tolist())
     table = sampled(frame, [relation.columns[term.key] for term in terms], counted, ROWS, seed)
     return {term: kept_column(table, number, term) for number, term in enumerate(terms)}
 
@@ -305,20 +298,20 @@ def _recording(spark: SparkSession) -> Iterator[list[Request]]:
 
     def note(text: str) -> str | None:
         request = Request.parse(text)
-        if settings.SkippingSettings.of(request.settings).trace != trace:
+        if rule.SkippingSettings.of(request.settings).trace != trace:
             return None if former is None else former(text)
         requests.append(request)
         return None
 
-    rule.install(spark, note, settings.REQUESTED)
+    rule.install(spark, note, rule.REQUESTED)
     try:
-        with setting(spark, settings.TRACE, trace):
+        with setting(spark, rule.TRACE, trace):
             yield requests
     finally:
         if former is None:
             rule.uninstall(spark)
         else:
-            rule.install(spark, former, settings.REQUESTED, former.concerns)
+            rule.install(spark, former, rule.REQUESTED, former.concerns)
 
 
 def _short(text: str) -> str:
@@ -348,11 +341,6 @@ def advise_files(
         report: takes a label, the number of files done and of all; from any thread.
         on_tick: called several times a second from this thread.
         interruption: from `signal_handlers`.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: there is nothing to advise from.
-        Interrupted: somebody asked to stop.
     """
 
     def work(spark: SparkSession) -> Report:

@@ -206,11 +206,7 @@ def _replace(
 
 
 def _published(target: str, options: PlaceOptions) -> PublishedPlace:
-    """The output that an argument names.
-
-    Raises:
-        InvalidDeclarations: it names none.
-    """
+    """The output that an argument names."""
     settings = pairs_of(options.conf, "--conf")
     if options.file:
         declarations = options.project.read(options.file, options.allow)

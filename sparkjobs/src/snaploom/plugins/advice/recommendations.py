@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term, Value
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
 from snaploom.skipping.core.predicates import (
     And,
@@ -25,7 +25,6 @@ from snaploom.skipping.core.predicates import (
     Unknown,
     predicate_text,
 )
-from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.core.valueorder import (
     MOST_BITS,
     MOST_RANK_BITS,
@@ -35,8 +34,7 @@ from snaploom.skipping.core.valueorder import (
     keys_of,
     position,
 )
-from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.indexes.base import evaluate, index_type
 
 # Queries for which advice is given: those of a log, or some that are drawn from the data.
 
@@ -53,13 +51,10 @@ class Query:
     """The condition of one query on the rows of the target."""
 
     text: str
-    """For people."""
     predicate: Predicate
-    """In normal form."""
 
     @property
     def terms(self) -> frozenset[Term]:
-        """Terms in its understood parts."""
         return frozenset(leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, Leaf))
 
     @property
@@ -148,9 +143,7 @@ class Order:
     """An order in which rows could lie."""
 
     curve: Curve
-    """Along which curve."""
     terms: tuple[Term, ...]
-    """By which columns."""
 
 
 def shares(
@@ -253,7 +246,6 @@ class Observed:
     rows: pa.Table
     """Rows about some of the files, with all candidates, as `build` gives them."""
     files: int
-    """Files that there are."""
     sample: Mapping[Term, pa.Array]
     """Random rows by term, aligned, in the Arrow types in which values are kept."""
 
@@ -263,7 +255,6 @@ class IndexEstimate:
     """One candidate."""
 
     index: IndexDefinition
-    """Recommended indexes."""
     share: float
     """Share of the files that only it skips, on average, of queries with its column."""
     bytes: int
@@ -277,11 +268,9 @@ class ColumnAdvice:
     """Advice about one column or expression."""
 
     term: Term
-    """Recommended indexes."""
     queries: int
     """Queries that speak of it."""
     estimates: tuple[IndexEstimate, ...]
-    """Its candidates."""
     sorted_share: float
     """Share that MIN_MAX would skip if rows were sorted only by this column."""
     why: str
@@ -293,7 +282,6 @@ class OrderEstimate:
     """One order of the rows, with MIN_MAX on every column."""
 
     order: Order
-    """Recommended indexes."""
     share: float
     """Share of the files that is skipped, on average over all queries."""
 

@@ -32,11 +32,8 @@ class Report:
     target: str
     """The table, or where the files are."""
     advice: Advice
-    """Recommendation."""
     files: int
-    """Files that there are."""
     seen_files: int
-    """Files that were read."""
     seen_rows: int
     """Rows with which orders were simulated."""
     queries: int
@@ -50,7 +47,6 @@ class Report:
 
     @property
     def document(self) -> JsonValue:
-        """Return a JSON value for programs."""
         advice = self.advice
         return {
             "target": self.target,
@@ -162,11 +158,7 @@ def _shell(name: str) -> str:
 
 
 def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: str) -> str:
-    """The resource as YAML, which the loader of resources accepts.
-
-    Raises:
-        InvalidDeclarations: it would not be accepted, such as for a name that is too long.
-    """
+    """The resource as YAML, which the loader of resources accepts."""
     document: JsonValue = {
         "apiVersion": API_VERSION,
         "kind": "SkippingIndex",

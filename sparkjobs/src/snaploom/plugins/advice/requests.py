@@ -41,7 +41,6 @@ class PublishedPlace:
 
     @property
     def run(self) -> RunSettings:
-        """Return the settings of jobs."""
         return RunSettings() if self.output is None else self.output.spec.run
 
     @property
@@ -51,7 +50,6 @@ class PublishedPlace:
 
     @property
     def label(self) -> str:
-        """For people."""
         return self.folder if self.output is None else self.output.name
 
 
@@ -65,9 +63,6 @@ def place_of_output(
 
     Returns:
         None for a SkippingIndex over something else than an output.
-
-    Raises:
-        InvalidDeclarations: there is none, or something is wrong with it.
     """
     if name not in declarations.output_names and name in index_names(declarations):
         bundle = declarations.bundle(name, SkippingIndex.__name__)
@@ -108,7 +103,6 @@ class Checksum:
     """Checksum of a set of rows, independent of their order."""
 
     rows: int
-    """Number of rows."""
     total: int
     """Sum of the hashes of the rows."""
     mixed: int
@@ -119,7 +113,6 @@ class Checksum:
 
     @property
     def text(self) -> str:
-        """Both hashes as text."""
         return f"{self.total:x}-{self.mixed & (2**64 - 1):x}"
 
 
@@ -130,9 +123,7 @@ class Rewritten:
     checksum: Checksum
     """Of the rows that were read, and of those that were written."""
     files_before: int
-    """Files that were read."""
     files: int
-    """Files that were written."""
     bytes_before: int
     """Bytes of the files that were read."""
     bytes: int
@@ -140,7 +131,6 @@ class Rewritten:
 
     @property
     def document(self) -> dict[str, JsonValue]:
-        """Return a JSON value for programs."""
         return {
             "rows": self.checksum.rows,
             "checksum": self.checksum.text,
@@ -166,7 +156,6 @@ class SortedSnapshot:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "time": format_instant(self.time),
             "sequence": self.seq,
@@ -190,7 +179,6 @@ class LeftSnapshot:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "time": format_instant(self.time),
             "message": self.why,
@@ -209,7 +197,6 @@ class SnapshotsSorted:
     run_id: str
     replaced: tuple[SortedSnapshot, ...]
     left: tuple[LeftSnapshot, ...] = ()
-    """Those that were not."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -219,7 +206,6 @@ class SnapshotsSorted:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "uri": self.uri,
             "runId": self.run_id,
@@ -241,15 +227,11 @@ class SortResult:
     """Result of sorting."""
 
     uri: str
-    """Where the files are."""
     rewritten: Rewritten
-    """The files."""
     notes: tuple[str, ...] = ()
-    """Warnings for people."""
 
     @property
     def document(self) -> JsonValue:
-        """Return a JSON value for programs."""
         return {"uri": self.uri, **self.rewritten.document, "notes": list(self.notes)}
 
     def __str__(self) -> str:

@@ -60,9 +60,9 @@ from snaploom.skipping.spark.builds.clusteredwrite import (
     sorted_frame,
 )
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.relations.hadoop import cause_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
-from snaploom.skipping.spark.targets.targetfiles import own_session
+from snaploom.skipping.spark.targets.targetfiles import LITERAL_PATH, own_session
 from snaploom.sources.tables.iceberg import IcebergLibrary, require_iceberg
 from snaploom.spark.jvm import jvm_of, qualified_uri
 from snaploom.spark.types import struct_from
@@ -79,13 +79,7 @@ _ABOUT_THE_OLD_FILES = frozenset({
 
 
 def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
-    """Write the rows of a target, clustered, as a new folder of the same format and partitions.
-
-    Raises:
-        SortNotPossible: the folder is not empty, or lies in what is read; one of both is published
-            by Snaploom; or the format does not give back what was written. Nothing is left behind.
-        IndexNotPossible: a column cannot be sorted by.
-    """
+    """Write the rows of a target, clustered, as a new folder of the same format and partitions."""
     session = target.relation(()).spark
     places = _Places(session, qualified_uri(session, folder))
     places.refuse_published(target.target.uri)
@@ -100,11 +94,7 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
 
 
 def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten:
-    """Write the rows of a target, clustered, and verify that none is missing.
-
-    Raises:
-        SortNotPossible: the rows read back differ from the source.
-    """
+    """Write the rows of a target, clustered, and verify that none is missing."""
     clustering = clustering_of(target, request)
     listed = target.list_files("")
     relation = target.relation(clustering.terms)
@@ -128,7 +118,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     written = (
         relation.spark.read.format(target.target.format)
         .schema(relation.frame.schema)
-        .options(**options)
+        .options(**options, **LITERAL_PATH)
         .load(folder)
     )
     after = checksum(written)
@@ -145,12 +135,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
 
 
 def clustering_of(target: SparkTarget, request: SortRequest) -> Clustering:
-    """The columns of a request, resolved.
-
-    Raises:
-        IndexNotPossible: one of them is not there, comes twice, is a partition column, or has a
-            type without an order.
-    """
+    """The columns of a request, resolved."""
     partitions = {name for name, _ in target.partition_columns}
     terms = tuple(target.column(name) for name in request.columns)
     for term in terms:
@@ -324,12 +309,7 @@ class Rewriting:
     request: SortRequest
 
     def write(self, uri: str) -> tuple[Rewrite, Checksum]:
-        """Write the rows into a folder that does not exist yet, and read them back.
-
-        Raises:
-            SortNotPossible: the files that are read are not those that were published, or what is
-                read back is not what was read.
-        """
+        """Write the rows into a folder that does not exist yet, and read them back."""
         data_format = DataFormat(self.settings.data_format)
         files = [f"{self.store.uri}{file.path}" for file in self.record.files]
         frame = read_files(self.session, files, data_format, self.schema)
@@ -374,11 +354,7 @@ def rewriting_of(
     record: SnapshotRecord,
     request: SortRequest,
 ) -> Rewriting:
-    """Prepare to sort a snapshot; its files are not read yet.
-
-    Raises:
-        IndexNotPossible: the snapshot cannot be sorted by these columns.
-    """
+    """Prepare to sort a snapshot; its files are not read yet."""
     schema = struct_from(read_schema(store, record.schema_hash))
     files = [file.path for file in record.files]
     refuse_links(store, files)
@@ -413,13 +389,6 @@ def sort_snapshots(
 
     Without `times`, all live snapshots are sorted. `report` takes a label, the files rewritten and
     all; it is called from any thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        IndexNotPossible: a snapshot cannot be sorted by these columns; nothing is changed.
-        SkippingError, PublicationError, StorageError: it cannot be done; what was replaced before
-            stays, everything else is as it was.
-        Interrupted: somebody asked to stop; likewise.
     """
     warnings: list[str] = []
 
@@ -570,11 +539,6 @@ def sort_files(
         request: the order.
         on_tick: called several times a second from this thread.
         interruption: from `signal_handlers`.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: it cannot be done; nothing is left behind.
-        Interrupted: somebody asked to stop; nothing is left behind.
     """
 
     def work(spark: SparkSession) -> SortResult:

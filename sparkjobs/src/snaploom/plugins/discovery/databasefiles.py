@@ -1,21 +1,29 @@
-"""Files of DuckDB as databases, read without Spark: tables, and the keys that they declare."""
+"""Files that have several tables, with the keys that they declare: databases and workbooks."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pkgutil import resolve_name
+from typing import cast
 
 import duckdb
+import pyarrow as pa
 
-from snaploom.errors import SourceNotReadable
+from snaploom.errors import SourceNotReadable, StorageError
+from snaploom.files.measured import FileTable
+from snaploom.files.typedfiles import FAULTS
 from snaploom.models.datasource import JdbcDriver
 from snaploom.plugins.discovery.foundfiles import (
     FILE_VALUES,
     MOST_TABLES,
     FoundFile,
     LeftOut,
+    is_header,
 )
+from snaploom.plugins.discovery.layout import Layout, with_names
 from snaploom.plugins.discovery.profiles import (
     DatabaseAddress,
     DatabaseContent,
@@ -23,6 +31,8 @@ from snaploom.plugins.discovery.profiles import (
     database_address,
     reference_of,
 )
+from snaploom.plugins.discovery.typedfiles import Meter, local_path, opened_file
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.databases.declared import DeclaredKey
 from snaploom.sources.databases.drivers import DATABASES
 
@@ -44,9 +54,8 @@ def database_files(files: Iterable[FoundFile]) -> dict[str, DatabaseAddress]:
     """The addresses of files that are databases, by their URIs; of those on a disk only."""
     found: dict[str, DatabaseAddress] = {}
     for file in files:
-        is_named = file.key.lower().endswith(_ENDINGS) and file.place.uri.startswith("file:")
-        if is_named and file.place.store.get_range(file.key, 8, len(_MAGIC)) == _MAGIC:
-            path = unquote(urlsplit(file.place.uri).path) + file.key
+        path = local_path(file) if file.key.lower().endswith(_ENDINGS) else ""
+        if path and file.place.store.get_range(file.key, 8, len(_MAGIC)) == _MAGIC:
             found[file.uri] = database_address(f"jdbc:duckdb:{path}")
     return found
 
@@ -100,3 +109,55 @@ def _content(opened: duckdb.DuckDBPyConnection, address: DatabaseAddress) -> Dat
             )
         )  # fmt: skip
     return DatabaseContent(tuple(tables), tuple(left_out))
+
+
+# Tables of files that have readers of ours: each is a source, of all files with the same name.
+
+_UNNAMED = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|blad|ark|arkusz|planilha|table)\s*\d*")
+"""Names that programs give to sheets."""
+
+
+def with_tables(
+    layouts: Sequence[Layout], meter: Meter
+) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
+    """Sources with one for each table of their newest file, and tables that are none."""
+    found: list[Layout] = []
+    left_out: list[LeftOut] = []
+    for layout in layouts:
+        named, file = format_of(layout.data_format).tables, layout.files[-1]
+        if not named:
+            found.append(layout)
+            continue
+        try:
+            with opened_file(file, meter) as opened:
+                tables = cast(ListTables, resolve_name(named))(opened)
+        except FAULTS as error:
+            fault = f"not readable as {layout.data_format}: {str(error)[:200]}"
+            left_out.append(LeftOut(file.uri, fault))
+        except StorageError as error:
+            left_out.append(LeftOut(file.uri, error.message))
+        else:
+            known = [table for table in tables if not table.why_not]
+            found.extend(_layouts(layout, known[:MOST_TABLES]))
+            left_out.extend(
+                LeftOut(f"{file.uri} {table.name}", table.why_not or
+                        f"only {MOST_TABLES} tables are looked into")
+                for table in (*(each for each in tables if each.why_not), *known[MOST_TABLES:])
+            )  # fmt: skip
+    return with_names(found), tuple(left_out)
+
+
+ListTables = Callable[[pa.NativeFile], Sequence[FileTable]]
+"""`FileFormat.tables`."""
+
+
+def _layouts(layout: Layout, tables: Sequence[FileTable]) -> Iterator[Layout]:
+    for table in tables:
+        words = "_".join(re.findall(r"\w+", table.name)) or layout.name
+        if not table.options:
+            words = layout.name
+        elif _UNNAMED.fullmatch(table.name.casefold()):
+            words = f"{layout.name}_{words}"
+        if table.head and not is_header(table.head[0], table.head[1:])[0]:
+            table = replace(table, options={**table.options, "header": "false"})
+        yield replace(layout, name=words, table=table)

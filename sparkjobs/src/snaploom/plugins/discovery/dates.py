@@ -100,6 +100,7 @@ class Unit(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
+    QUARTER = "quarter"
     YEAR = "year"
 
 
@@ -166,8 +167,11 @@ digits and that without leading zeros. Orders of a later group count where none 
 _YEAR = "(?:19[7-9][0-9]|20[0-9]{2}|2100)"
 _LETTER = r"[^\W\d_]"
 _PARTS = {
-    "Y": _YEAR, "N": "[0-9]{1,2}", "9": "[0-9]", "A": f"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})",
-    "L": "(?P<letters>W|w|KW|kw)", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
+    "Y": _YEAR, "N": "[0-9]{1,2}", "9": "[0-9]",
+    "1": f"(?:[0-9]{{2}}|(?<!{_LETTER})[0-9])",
+    "A": rf"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})\.?", ".": r"\. ", " ": " ",
+    "L": f"(?<!{_LETTER})(?P<letters>W|w|KW|kw)", "Q": f"(?<!{_LETTER})(?P<letters>[Qq])[1-4]",
+    "R": f"[1-4](?P<letters>[Qq])(?!{_LETTER})", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
     "T": r"(?:(?P<t>[T_ -])[0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}(?P<z>Z?))?",
     "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
@@ -187,6 +191,9 @@ _SHAPES = tuple(
     for text, *orders in (
         ("Y~LN", ("YYYY-'L'ww",)),
         ("LN~Y", ("'L'ww-YYYY",)),
+        ("Y~Q", ("yyyy-'L'Q",)),
+        ("Q~Y", ("'L'Q-yyyy",)),
+        ("R~Y", ("Q'L'-yyyy",)),
         ("Y9999999999", ("yyyyMMddHHmmss",)),
         ("9999999999999", ("milliseconds since 1970",)),
         ("Y99999999", ("yyyyMMddHHmm",)),
@@ -194,6 +201,7 @@ _SHAPES = tuple(
         ("Y-N-NT", ("yyyy-MM-dd",), ("yyyy-dd-MM",)),
         ("N-N-YT", ("dd-MM-yyyy", "MM-dd-yyyy")),
         ("8T", ("yyyyMMdd",), ("ddMMyyyy", "MMddyyyy"), ("yyyyddMM",)),
+        ("N.A Y", ("dd. MMM yyyy",)),
         ("N~A~Y", ("dd-MMM-yyyy",)),
         ("A~N~Y", ("MMM-dd-yyyy",)),
         ("Y~A~N", ("yyyy-MMM-dd",)),
@@ -205,15 +213,15 @@ _SHAPES = tuple(
         ("Y-9999", ("yyyy-MMdd",), ("yyyy-ddMM",)),
         ("9999-Y", ("ddMM-yyyy", "MMdd-yyyy")),
         ("<N-N-99>", ("dd-MM-yy", "MM-dd-yy", "yy-MM-dd")),
-        ("Y-N", ("yyyy-MM",), ("YYYY/ww",)),
-        ("N-Y", ("MM-yyyy",)),
+        ("Y-N", ("yyyy-MM",), ("YYYY/ww",), ("yyyy/Q",)),
+        ("1-Y", ("MM-yyyy",)),
         ("999999", ("yyyyMM", "yyMMdd", "ddMMyy", "MMddyy", "MMyyyy")),
         ("Y", ("yyyy",)),
     )
 )  # fmt: skip
-"""Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits,
-`A` the name of a month, `T` a time, `-` a separator, the same everywhere, and `~` one that may be
-missing."""
+"""Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits
+(`1` as well, but not that of `T1`), `A` the name of a month, `Q` or `R` a quarter, `T` a time, `-`
+a separator, the same everywhere, and `~` one that may be missing."""
 _FORMATS = {
     "yyyy-MM-dd": TimeFormat.ISO8601_DATE,
     "yyyyMMdd": TimeFormat.ISO8601_DATE,
@@ -264,11 +272,24 @@ def fitting(orders: Orders, texts: Iterable[str]) -> tuple[DateForm, ...]:
     for group in orders:
         first = [next((f for f in one if all(map(f.instant, distinct))), None) for one in group]
         found = [f for f in first if f and (len(distinct) > 1 or not f.has_short_year)]
+        found = [f for f in found if not _is_other_word(f, distinct)]
         if len(found) > 1:
             found = [f for f in found if not f.has_short_year or f.has_names or f.has_one_width]
         if found:
             return _likeliest(found, distinct)
     return ()
+
+
+_OTHER_WORDS = frozenset({"ago", "des", "dic", "gen", "mag", "out", "set"})
+"""Months of some language that mean something else in names of files, unless others are there."""
+
+
+def _is_other_word(form: DateForm, texts: Iterable[str]) -> bool:
+    """Whether the only month beside the years is such a word."""
+    if not form.has_names or form.unit is not Unit.MONTH:
+        return False
+    names = {re.sub(r"[\W\d_]", "", text).lower() for text in texts}
+    return len(names) == 1 and names <= _OTHER_WORDS
 
 
 def _likeliest(forms: Sequence[DateForm], texts: Iterable[str]) -> tuple[DateForm, ...]:

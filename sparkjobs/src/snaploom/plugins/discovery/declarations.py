@@ -22,6 +22,7 @@ from snaploom.models.datarelationship import (
     Normalization,
     Representation,
 )
+from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import (
     ChildSnapshot,
     DataModel,
@@ -172,6 +173,10 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
         head.append("no schemaFields, since files differ in columns, and no header names them")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
+        if isinstance(other, FieldTransformer):
+            why = f"values of {profile.name}: texts for no value are NULL in these columns only"
+            result.append(Declared(other, (why,)))
+            continue
         why = (
             "the date stands in the path in a form that needs a query"
             if profile.snapshot_column is None

@@ -15,7 +15,7 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
 from snaploom.models.yamltext import TextDumper
-from snaploom.plugins.discovery.databasefiles import database_files, read_database_file
+from snaploom.plugins.discovery.databasefiles import database_files, read_database_file, with_tables
 from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
@@ -234,13 +234,14 @@ def discover(
     listing = list_files(uri for uri in uris if not is_database(uri))
     in_files = database_files(listing.files)
     files = [file for file in listing.files if file.uri not in in_files]
+    meter = Meter()
     layouts, others = layouts_of(files, ask)
+    layouts, no_tables = with_tables(layouts, meter)
     databases = [
         (address, read_database_file(address) if is_file else read_database(address))
         for address in (*addresses, *in_files.values())
         for is_file in [address.driver is JdbcDriver.DUCKDB]
     ]
-    meter = Meter()
     profiles, unread = profiles_of(
         layouts,
         meter,
@@ -248,15 +249,16 @@ def discover(
         [(address, content.tables) for address, content in databases],
     )
     of_databases = (each for _, content in databases for each in content.left_out)
-    left_out = (*listing.left_out, *others, *of_databases, *unread)
+    left_out = (*listing.left_out, *others, *no_tables, *of_databases, *unread)
     if not profiles:
         reasons = "; ".join(f"{each.what}: {each.why}" for each in left_out[:5])
         raise SourceNotReadable(
             "nothing here can be read as a source",
             path="--from",
             found=reasons or f"{len(listing.files)} files, none with data",
-            expected="files of CSV, JSON, Parquet, ORC, Avro or Arrow, known by endings, or tables",
-            hint="name the folder that has them",
+            expected="files of CSV, JSON, Parquet, ORC, Avro, Arrow, Excel or SQLite, known by "
+            "endings, or tables",
+            hint="correct these, or name the folder that has others",
         )
     profiles, unwanted = _wanted(profiles, only, without)
     left_out += unwanted

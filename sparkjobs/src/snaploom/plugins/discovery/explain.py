@@ -12,9 +12,13 @@ from snaploom.plugins.discovery.foundfiles import LIKE_NAME
 from snaploom.plugins.discovery.parents import percent
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship, Verdict, judge
+from snaploom.plugins.discovery.scratch import distinct_values
+from snaploom.types.keytexts import explanations
 
 MOST_CANDIDATES = 6
 """Candidates that are shown, likeliest first."""
+MOST_SPELLED = 100_000
+"""Distinct values up to which spellings are compared: each takes some microseconds."""
 _WORTH_A_LINE = 0.5
 """Share of values from which a column is a candidate whatever its name is."""
 
@@ -90,6 +94,33 @@ def _lines(found: Discovery, verdict: Verdict) -> Iterator[str]:
         f"they are {percent(one.used)} of its keys; likeness of names {one.likeness:.2f}"
     )
     yield f"  {_outcome(found, verdict)}"
+    spelling = _spelling(*(
+        _column(found.profiles, f"{table}.{columns[0]}")[1]
+        for table, columns in ((one.child, one.child_columns), (one.parent, one.parent_columns))
+    ))  # fmt: skip
+    if spelling:
+        yield f"  {spelling}"
+
+
+def _spelling(column: ColumnProfile, target: ColumnProfile) -> str:
+    """The share of values that is there under each normalisation; empty where all are as written.
+
+    Of more values than `MOST_SPELLED` it is not asked.
+    """
+    found = [distinct_values(each.values, MOST_SPELLED) for each in (column, target)]
+    mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
+    if mine is None or theirs is None:
+        return ""
+    each = list(explanations(mine, theirs))
+    if not each:
+        return ""
+    better = [
+        f"{percent(one.share)} with {', '.join(one.steps)}"
+        for one in each
+        if one.share > one.as_written
+    ]
+    others = "no more with others" if better else "no more with any normalize"
+    return f"spelling: {percent(each[0].as_written)} as written, {', '.join([*better, others])}"
 
 
 def _outcome(found: Discovery, verdict: Verdict) -> str:

@@ -51,7 +51,7 @@ COUNTED_ROWS = 10_000_000
 """Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
 and the like; by its statistics, where it has some."""
 FILE_VALUES = 10_000_000
-"""Values of one table of a file of DuckDB that are read."""
+"""Values of one table that are read, of a file that has several."""
 MOST_MANIFESTS = 100
 """Manifests of one Iceberg table that are read; each names up to some thousand files."""
 # Forms that declarations have (`models.datasource`).
@@ -118,6 +118,8 @@ DEEPEST_JOIN = 6
 # The format of text by its first bytes: character set, separator, header; lines or one document.
 
 SEPARATORS = (",", ";", "\t", "|")
+NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+"""Texts that exports write for a missing value."""
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
@@ -224,7 +226,7 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     separator, rows = _separated(text, escape)
     header, *records = rows
     refuse_width(len(header))
-    has_header, is_guess = _is_header(header, records)
+    has_header, is_guess = is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]
         # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
@@ -278,13 +280,16 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
 
 def another_width(line: int, values: int, width: int) -> str:
     """The sentence about a line that no reader takes, since its record has another length."""
-    return (
-        f"line {line:,} has {values:,} values where other lines have {width:,}: correct it, or "
-        "remove what is above the header or below the records"
+    given = "1 value" if values == 1 else f"{values:,} values"
+    remedy = (
+        "give every column a name there, or remove it if the header is below"
+        if line == 1
+        else "correct it, or remove it if it is no record"
     )
+    return f"line {line:,} has {given} where other lines have {width:,}: {remedy}"
 
 
-def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
+def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
     """Whether the first record has names, and whether that is a guess.
 
     Names are texts, each once, of which none is a value below it.
@@ -306,8 +311,8 @@ def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple
 
 
 def _all_numbers(values: Sequence[str]) -> bool:
-    given = [value for value in values if value.strip()]
-    return bool(given) and all(_NUMBER_OR_DATE.fullmatch(value.strip()) for value in given)
+    given = [value.strip() for value in values if value.strip() not in NULL_TEXTS]
+    return bool(given) and all(map(_NUMBER_OR_DATE.fullmatch, given))
 
 
 def json_format(head: bytes) -> JsonFormat:

@@ -10,6 +10,7 @@ from datetime import datetime
 from math import inf
 from typing import TypeVar
 
+from snaploom.files.measured import FileTable
 from snaploom.plugins.discovery.dates import (
     DateForm,
     Orders,
@@ -96,9 +97,7 @@ def table_folders(files: Iterable[FoundFile]) -> tuple[TableFolder, ...]:
 OTHER_ENDINGS = {
     "crc": "checksums of Hadoop", "md": "text for people",
     "zip": "an archive, which Spark does not open: unpack it",
-    "xlsx": "a workbook: export its sheets as CSV",
-    "xls": "a workbook: export its sheets as CSV",
-    "sqlite": "a database that Spark takes whole numbers of for 32 bits: export its tables as CSV",
+    "xls": "a workbook of Excel 2003: save it as .xlsx",
 }  # fmt: skip
 GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
@@ -128,6 +127,8 @@ class Layout:
     times: tuple[datetime | None, ...]
     guess: Guess | None = None
     """About its dates, where the names do not prove which they are."""
+    table: FileTable | None = None
+    """Of several that its files have, or their only one; None for other formats."""
 
     @property
     def is_dated(self) -> bool:
@@ -179,7 +180,7 @@ def layouts_of(
             groups[*one.key, decided.pieces].append((file, decided))
         if one.guess is not None:
             guesses.update((file.uri, one.guess) for file, _ in one.members)
-    named = _named([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
+    named = with_names([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
     return tuple(_with_guess(one, guesses.get(one.files[0].uri)) for one in named), tuple(left_out)
 
 
@@ -246,6 +247,11 @@ def _series(
                 continue
             texts = one.texts(index)
             one.forms[index] = fitting(piece.orders, texts)
+            period = _PERIOD.search("".join(each.text for each in pieces))
+            if one.forms[index] and one.forms[index][0].may_be_parts and period:
+                others[piece.orders] = Kind.ANY
+                one.guess = _without_dates(f"numbers beside the year are of `{period[0]}`")
+                continue
             if one.forms[index] and one.forms[index][0].may_be_parts and "/" not in texts[0]:
                 one.guess = Guess(
                     "dates in names", _option(one.forms[index][0], texts), ("numbers of parts",),
@@ -266,6 +272,12 @@ def _series(
             yield from _series((f for f, _ in members), {**no_dates, **others}, one.guess)
         else:
             yield one
+
+
+_PERIOD = re.compile(
+    "quart|trimest|kwarta|half|halb|semest|term|week|woche|settimana|semana|semaine", re.IGNORECASE
+)
+"""Beginnings of words for periods that are no months."""
 
 
 def _exceptions(orders: Orders, texts: Sequence[str]) -> str:
@@ -344,6 +356,8 @@ def _no_data(file: FoundFile) -> str | None:
             if name.startswith(("_SUCCESS", ".", "_committed", "_started"))
             else ("hidden: Spark passes over names that begin with _ or .")
         )
+    if name.startswith("~$"):
+        return "Excel's mark that the workbook is open"
     if format_of(name) is None:
         ending = name.rpartition(".")[2].lower() if "." in name else ""
         return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
@@ -448,7 +462,7 @@ def _without_endings(name: str) -> str:
     return name
 
 
-def _named(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+def with_names(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
     """Sources with names of their own: one that is taken gets its folder, then a number."""
     taken: set[str] = set()
     named: list[Layout] = []
@@ -519,7 +533,8 @@ def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: st
             pieces = split(layout.pieces, [piece for piece in middle if piece.text])
             texts = split(values, [text for text in (before, word, behind) if text])
             members.append((file, ParsedPath(pieces, texts)))
-    return replace(_layout(layouts[0].data_format, members), guess=layouts[0].guess)
+    merged = _layout(layouts[0].data_format, members)
+    return replace(merged, guess=layouts[0].guess, table=layouts[0].table)
 
 
 def _glob(layout: Layout, exact: bool) -> str:

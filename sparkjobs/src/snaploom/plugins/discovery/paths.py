@@ -111,6 +111,7 @@ _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
     "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
     "month": frozenset({"month", "m", "mm", "monat", "mon"}),
+    "quarter": frozenset({"quarter", "q", "qtr", "quartal", "trimestre"}),
     "week": frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"}),
     "day": frozenset({"day", "d", "dd", "tag"}),
     "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
@@ -125,7 +126,7 @@ class Kind(StrEnum):
     DATE = "date"
     """A date, of the form of the piece."""
     PART_OF_DATE = "part"
-    """The year, month, day or hour of a date that takes several folders."""
+    """The year, quarter, month, day or hour of a date that takes several folders."""
     VALUE = "value"
     """The value of a folder such as `country=DE`."""
     ANY = "any"
@@ -173,10 +174,10 @@ class ParsedPath:
                 return None
             if "week" in parts:
                 return datetime.fromisocalendar(parts["year"], parts["week"], 1).replace(tzinfo=UTC)
+            month = parts.get("month", 3 * parts.get("quarter", 1) - 2)
             return datetime(
-                parts["year"], parts.get("month", 1), parts.get("day", 1), parts.get("hour", 0),
-                tzinfo=UTC,
-            )  # fmt: skip
+                parts["year"], month, parts.get("day", 1), parts.get("hour", 0), tzinfo=UTC
+            )
         except ValueError:
             return None
 
@@ -190,7 +191,7 @@ def format_of(key: str) -> str | None:
 
 
 def part_of(piece: Piece) -> str:
-    """Return the part of a date that a piece is: year, month, week, day or hour."""
+    """Return the part of a date that a piece is: year, quarter, month, week, day or hour."""
     return piece.text
 
 
@@ -276,7 +277,8 @@ def _are_parts(units: Sequence[str], keys: Sequence[str]) -> bool:
     parts = [_PARTS_BY_UNIT.get(unit.rpartition("'")[2]) for unit in units]
     return len(units) == len(keys) and all(
         part is not None and (
-            key[:-1].lower() in _PARTS_OF_DATE[part] if key else part != "week" or "'" in unit
+            key[:-1].lower() in _PARTS_OF_DATE[part]
+            if key else part not in ("week", "quarter") or "'" in unit
         )
         for part, unit, key in zip(parts, units, keys, strict=True)
     )  # fmt: skip
@@ -297,7 +299,7 @@ def date_parts(piece: Piece, form: DateForm, text: str) -> list[tuple[Piece, str
 
 _PARTS_BY_UNIT = {
     "yyyy": "year", "YYYY": "year", "MM": "month", "M": "month", "MMM": "month", "dd": "day",
-    "d": "day", "ww": "week", "w": "week",
+    "d": "day", "ww": "week", "w": "week", "Q": "quarter",
 }  # fmt: skip
 
 

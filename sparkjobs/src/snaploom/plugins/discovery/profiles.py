@@ -179,7 +179,9 @@ def database_address(uri: str) -> DatabaseAddress:
     if driver is None:
         raise _invalid(
             f"databases of this kind are not looked into: {scheme or 'none'}",
-            "declare its tables by hand, as how-to/read-a-database.md shows",
+            "name the file itself, without jdbc:sqlite:"
+            if scheme.lower() == "sqlite"
+            else "declare its tables by hand, as how-to/read-a-database.md shows",
         )
     if DATABASES[driver].is_file:
         if DATABASES[driver].database_form is None or not rest.startswith("/"):
@@ -296,6 +298,8 @@ class SourceProfile:
     """As a database declares it; empty where nothing does."""
     foreign_keys: tuple[ForeignKey, ...] = ()
     """As a database declares them."""
+    null_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of columns of CSV the texts that stand for no value, and are none of the column's type."""
 
     @cached_property
     def prefix(self) -> str:

@@ -14,8 +14,10 @@ from itertools import combinations, takewhile
 import duckdb
 
 from snaploom.errors import StorageError
+from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
+from snaploom.plugins.discovery.dates import Unit
 from snaploom.plugins.discovery.foundfiles import (
     ALL_BYTES,
     LEAST_BYTES,
@@ -26,8 +28,10 @@ from snaploom.plugins.discovery.foundfiles import (
     SECONDS,
     SOURCE_BYTES,
     FoundFile,
+    Guess,
     LeftOut,
     NotRecognised,
+    is_header,
     refuse_width,
 )
 from snaploom.plugins.discovery.keys import FEWEST_ROWS, single_keys
@@ -43,7 +47,7 @@ from snaploom.plugins.discovery.profiles import (
 )
 from snaploom.plugins.discovery.scratch import OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textfiles import profile_text
+from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
 from snaploom.plugins.discovery.typedfiles import (
     TYPED_FORMATS,
     Meter,
@@ -81,6 +85,41 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
         if not takes_others(merged, (f for f in files if f.place == layouts[0].files[0].place)):
             found.append((merged, tuple(profile.name for _, profile in members)))
     return tuple(found)
+
+
+def with_guesses_of_years(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
+    """Profiles, with a guess where names of sources of the same columns differ beside a year.
+
+    That may be the name of a month that is not known here, or `H1`.
+    """
+    groups: dict[object, list[str]] = defaultdict(list)
+    keys = {profile.name: _beside_year(profile) for profile in profiles}
+    for name, key in keys.items():
+        groups[key].append(name)
+    for profile in profiles:
+        same = groups[keys[profile.name]]
+        if keys[profile.name] is None or len(same) == 1 or profile.name != same[0]:
+            yield profile
+            continue
+        assert isinstance(profile.origin, Layout)
+        guess = Guess(
+            f"dates in names of {', '.join(same[:3])}{', ...' * (len(same) > 3)}",
+            "the year",
+            ("months or other parts of it",),
+            f"{len(same)} sources with the same columns, whose names differ beside the year",
+            "write dates as 2024-05 or 2024Q2 in all names",
+        )
+        yield replace(profile, origin=replace(profile.origin, guess=guess))
+
+
+def _beside_year(profile: SourceProfile) -> object:
+    """Whatever sources have in common that may be parts of a year; None for other ones."""
+    layout = profile.origin
+    if not isinstance(layout, Layout) or not layout.is_dated or layout.unit is not Unit.YEAR:
+        return None
+    columns = tuple(column.name.casefold() for column in profile.columns)
+    kinds = tuple(piece.kind for piece in layout.pieces)
+    return layout.files[0].place.uri, layout.data_format, columns, kinds, layout.snapshots
 
 
 def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
@@ -143,7 +182,10 @@ def profiles_of(
     """Profiles of sources, and those that could not be read, with the reason."""
     taken = {layout.name.casefold() for layout in layouts}
     budget = min(SOURCE_BYTES, max(LEAST_BYTES, ALL_BYTES // max(1, len(layouts) + len(tables))))
-    look = _Look(Scratch(), meter, budget)
+    tables_of_files = {
+        (layout.files[-1].uri, layout.table.name): layout.name for layout in layouts if layout.table
+    }
+    look = _Look(Scratch(), meter, budget, tables_of_files)
     for layout in layouts:
         look.keep(_place(layout), layout.data_format, partial(look.files, layout))
     for layout, parts in siblings_of(look.profiles):
@@ -167,16 +209,19 @@ def profiles_of(
             work = partial(_of_database, look.scratch, address, each, names)
             look.keep(f"{address.uri} {each.reference}", "a table", work)
     known = map(with_snapshot_column, _with_known_parents(look.profiles))
-    return tuple(known), tuple(look.left_out)
+    return tuple(with_guesses_of_years(tuple(known))), tuple(look.left_out)
 
 
 class _Look:
     """Sources as they are read, one after the other."""
 
-    def __init__(self, scratch: Scratch, meter: Meter, budget: int) -> None:
+    def __init__(
+        self, scratch: Scratch, meter: Meter, budget: int, tables: Mapping[tuple[str, str], str]
+    ) -> None:
         self.scratch = scratch
         self.meter = meter
         self.budget = budget
+        self.tables = tables
         self.profiles: list[SourceProfile] = []
         self.left_out: list[LeftOut] = []
 
@@ -185,7 +230,26 @@ class _Look:
         parts = _parts(layout.files, layout.times, layout.data_format, budget)
         if layout.data_format not in TYPED_FORMATS:
             return profile_text(layout, parts, self.scratch, self.meter, 2 * budget)
-        return profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        profile = profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
+
+    def _with_keys(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
+        """The profile of a table of files, with what these declare."""
+        names = {name: each for (uri, name), each in self.tables.items()
+                 if uri == layout.files[-1].uri}  # fmt: skip
+        is_numbered = table.options.get("header") == "false"
+        is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
+        return replace(
+            profile,
+            format_options=table.options,
+            notes=(NO_HEADER,) * is_numbered + (GUESSED_HEADER,) * is_guess,
+            primary_key=table.primary_key,
+            foreign_keys=tuple(
+                ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
+                for key in table.foreign_keys
+                if key.parent in names
+            ),
+        )
 
     def table(self, table: TableFolder, budget: int) -> SourceProfile:
         """The profile of a table of Delta or Iceberg."""

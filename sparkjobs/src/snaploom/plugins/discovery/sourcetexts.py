@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from snaploom.models.common import ObjectMeta, SchemaField, TimeOffset
+from snaploom.models.common import MONTHS, ObjectMeta, SchemaField, TimeOffset
 from snaploom.models.datasource import (
     AliasedSource,
     ComplexVirtual,
@@ -22,12 +24,29 @@ from snaploom.models.datasource import (
     SnapshotSettings,
     TimeFormat,
 )
-from snaploom.plugins.discovery.dates import Unit
+from snaploom.models.fieldtransformer import (
+    Expression,
+    FieldTransformer,
+    FieldTransformerSpec,
+    Transformer,
+    TransformerSelector,
+)
+from snaploom.plugins.discovery.dates import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    Unit,
+)
 from snaploom.plugins.discovery.foundfiles import FoundFile
 from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last_date
 from snaploom.plugins.discovery.names import words_of
 from snaploom.plugins.discovery.paths import Kind
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.globs import escape_glob
 from snaploom.types.schemas import path_text, quote
 
@@ -86,6 +105,8 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
         return Interval(
             _midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year"
         )
+    if unit is Unit.QUARTER:
+        return Interval(_midnight(times[0]), TimeOffset(month=3), f"{count}, one a quarter")
     if unit is Unit.MONTH or smallest >= 28 * _DAY:
         return Interval(
             _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
@@ -142,7 +163,6 @@ def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
 READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
 _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
 _DATE_COLUMN = "snapshot_date"
-_TEXT_SCHEMAS = ("csv", "json")
 
 
 @dataclass(frozen=True)
@@ -172,8 +192,8 @@ class DeclaredSource:
         """Name of the DataSource of its files."""
         return f"{self.name}-files" if self.time_query else self.name
 
-    def resources(self) -> tuple[DataSource, ...]:
-        """Its files, and a query over them where only that can read the date."""
+    def resources(self) -> tuple[DataSource | FieldTransformer, ...]:
+        """Its files, types of texts, and a query over them where only that can read the date."""
         physical = self.physical
         spec = (
             DataSourceSpec(jdbc=physical)
@@ -181,7 +201,8 @@ class DeclaredSource:
             else DataSourceSpec(hdfs_like=physical)
         )
         files = _source(self.physical_name, spec)
-        return (files, self.virtual(self.name)) if self.time_query else (files,)
+        queries = (self.virtual(self.name),) if self.time_query else ()
+        return (files, *_of_values(self.profile, physical), *queries)
 
     def virtual(self, name: str) -> DataSource:
         """A virtual source with the same rows, for a role or for dates that need a query."""
@@ -206,6 +227,36 @@ def _source(name: str, spec: DataSourceSpec) -> DataSource:
     return DataSource(metadata=ObjectMeta(name=name), spec=spec)
 
 
+def _of_values(profile: SourceProfile, physical: HdfsLike | Jdbc) -> Iterator[FieldTransformer]:
+    """Types of columns in which texts stand for no value.
+
+    Spark's option `nullValue` holds for all columns, and `NA` is also the code of Namibia.
+    """
+    selectors = defaultdict[str, list[TransformerSelector]](list)
+    for column in profile.columns:
+        nulls = ", ".join(f"'{each}'" for each in profile.null_texts.get(column.name, ()))
+        if nulls:
+            cast = f"CAST(CASE WHEN value NOT IN ({nulls}) THEN value END AS {_SQL[column.type]})"
+            one = TransformerSelector(coordinate_include_regex=f"^{re.escape(column.name)}$")
+            selectors[cast.replace("\\", "\\\\")].append(one)
+    changes = tuple(
+        Transformer(expression=Expression(sql=sql), selectors=tuple(some[at : at + _AT_ONCE]))
+        for sql, some in selectors.items()
+        for at in range(0, len(some), _AT_ONCE)
+    )
+    for name in physical.field_transformers:
+        spec = FieldTransformerSpec(transformers=changes)
+        yield FieldTransformer(metadata=ObjectMeta(name=name), spec=spec)
+
+
+_AT_ONCE = 64
+"""Selectors that a transformer may have."""
+_SQL = {
+    LONG: "bigint", UNSIGNED: "decimal(20)", DOUBLE: "double", DATE: "date",
+    TIMESTAMP: "timestamp", BOOLEAN: "boolean",
+}  # fmt: skip
+
+
 def declared_source(
     profile: SourceProfile, name: str, listed: Iterable[FoundFile]
 ) -> DeclaredSource:
@@ -228,6 +279,8 @@ def declared_source(
         query = _time_query(origin, captures)
         snapshot = READ_NOW if query else _captured_snapshot(origin, captures)
     files = _files(profile, origin, captures, snapshot, listed)
+    if profile.null_texts and files.schema_fields is not None:
+        files = files.model_copy(update={"field_transformers": (f"{name}-values",)})
     return DeclaredSource(profile, name, files, query)
 
 
@@ -261,9 +314,12 @@ def _files(
     if captures:
         given["source_uri_prefix"] = _prefix(layout, captures, place)
     given["snapshot"] = snapshot
-    if layout.data_format in _TEXT_SCHEMAS and not profile.is_untyped:
+    if not format_of(layout.data_format).is_self_describing and not profile.is_untyped:
         given["schema_fields"] = tuple(
-            SchemaField(name=column.name, data_type=column.type.data_type)
+            SchemaField(
+                name=column.name,
+                data_type=(STRING if column.name in profile.null_texts else column.type).data_type,
+            )
             for column in profile.columns
         )
     return HdfsLike.model_validate(given)
@@ -354,15 +410,16 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
     if "week" in parts:  # the fourth of January is always in the first week of ISO
         first = f"CAST(date_trunc('WEEK', make_date({parts['year']}, 1, 4)) AS DATE)"
         return f"unix_millis(CAST(date_add({first}, 7 * ({parts['week']} - 1)) AS TIMESTAMP))"
+    if "quarter" in parts:
+        parts["month"] = f"3 * {parts['quarter']} - 2"
     numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
                (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
     return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"
 
 
 def _month(name: str) -> str:
-    """SQL for the number of a month from its name, in English or German (`common.MONTHS`)."""
-    short = f"left(translate(replace(lower({name}), 'ae', 'a'), 'äikz\u0308', 'aycc'), 3)"
-    return f"CAST((locate({short}, '{_MONTHS}') + 2) / 3 AS INT)"
-
-
-_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+    """SQL for the number of a month from its name."""
+    cases = (
+        f"WHEN {name} RLIKE '(?iu)^({month})[.]?$' THEN {n}" for n, month in enumerate(MONTHS, 1)
+    )
+    return f"CASE {' '.join(cases)} END"

@@ -6,7 +6,7 @@ import io
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
+    NULL_TEXTS,
     CsvFormat,
     NotRecognised,
     another_width,
@@ -43,6 +44,8 @@ from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_fi
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
 
+NO_HEADER = "there is no header: names of columns are numbers, give them their own"
+GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
 
@@ -123,6 +126,8 @@ class _Table:
     options: Mapping[str, str]
     has_one_schema: bool = True
     notes: tuple[str, ...] = ()
+    null_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """As `SourceProfile.null_texts`."""
 
 
 def profile_text(
@@ -167,7 +172,7 @@ def profile_text(
     rows = Rows(scratch, table, read, in_all, snapshots, files)
     return SourceProfile(
         layout.name, layout, column_profiles(rows, kept), rows.values((SNAPSHOT,)), found.options,
-        found.has_one_schema, found.notes,
+        found.has_one_schema, found.notes, null_texts=found.null_texts,
     )  # fmt: skip
 
 
@@ -183,8 +188,6 @@ def _paths(texts: Sequence[_Text]) -> str:
 
 # CSV: all values as texts at first.
 
-NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
-"""Texts that exports write for a missing value."""
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
@@ -214,17 +217,16 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     for header, group in groups.items():
         own = [f"c{places[name.casefold()]}" for name in header]
         _load_csv(scratch, table, own, group, form)
-    columns, options = _typed(scratch, table, list(names.values()))
-    notes = []
+    is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
+    columns, null_texts, notes = _typed(scratch, table, list(names.values()))
     if not form.has_header:
-        notes.append("there is no header: names of columns are numbers, give them their own")
+        notes.append(NO_HEADER)
     if form.is_guess:
-        notes.append("a guess: its first line is a header, as no value below is equal to one of it")
+        notes.append(GUESSED_HEADER)
     if form.made_up:
         notes.append("its header has names that are empty or stand twice: Spark numbers them")
-    is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
     return _Table(
-        columns, table, {**form.options, **options}, is_one and not form.made_up, tuple(notes)
+        columns, table, form.options, is_one and not form.made_up, tuple(notes), null_texts
     )
 
 
@@ -303,35 +305,34 @@ _FIRST_ROWS = 10_000
 """Rows by which most types are ruled out."""
 
 
+_SHOWN = {LONG: "whole numbers", DOUBLE: "numbers", DATE: "dates", TIMESTAMP: "times"}
+_FEWEST_OTHERS = 2
+"""Values of a type from which one other value is an exception."""
+
+
 def _typed(
     scratch: Scratch, table: str, names: Sequence[str]
-) -> tuple[list[tuple[str, ColumnType, str]], dict[str, str]]:
-    """Columns with the types that hold all of their values, and options that this takes.
+) -> tuple[list[tuple[str, ColumnType, str]], dict[str, tuple[str, ...]], list[str]]:
+    """Columns with the types that hold all of their values but texts for no value; these; notes."""
+    columns, null_texts, notes = [], {}, []
+    for place, name in enumerate(names):
+        kind, nulls, other = _type_of(scratch, table, f"c{place}")
+        value, sql = f"c{place}", _SQL.get(kind)
+        if nulls:
+            null_texts[name] = nulls
+            value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
+        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if kind is STRING else ""
+        columns.append((name, kind, own))
+        if other:
+            notes.append(f"{name} is text for one row only: all other values are {other}")
+    return columns, null_texts, notes
 
-    A text for no value is one of the whole source, so that no column may have it as a value.
+
+def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
+    """The best type of a column, and the texts for no value without which it would be none.
+
+    Of text also the type that all values but one have; empty where more than one are of no type.
     """
-    found = [_type_of(scratch, table, f"c{place}") for place in range(len(names))]
-    chosen: str | None = None
-    for each in dict.fromkeys(null for _, null in found if null is not None):
-        others = [f"c{place} = {text(each)}" for place, (_, own) in enumerate(found) if own != each]
-        has_value = others and scratch.all(
-            f"SELECT 1 FROM {table} WHERE {' OR '.join(others)} LIMIT 1"
-        )
-        if not has_value:
-            chosen = each
-            break
-    columns = []
-    for place, (name, (kind, null)) in enumerate(zip(names, found, strict=True)):
-        fits = kind if null in (None, chosen) else STRING
-        value = f"c{place}" if null is None else f"nullif(c{place}, {text(null)})"
-        sql = _SQL.get(fits)
-        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if fits is STRING else ""
-        columns.append((name, fits, own))
-    return columns, {} if chosen is None else {"nullValue": chosen}
-
-
-def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, str | None]:
-    """The best type of a column, and the text for no value without which it would be none."""
     first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
     nulls = ", ".join(map(text, NULL_TEXTS))
     tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in _IS.items()}
@@ -339,22 +340,21 @@ def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, str
         f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
     )
     (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
+    exception = ""
     for (kind, wrong), count in zip(tests.items(), counts, strict=True):
-        if count:
+        if int(str(count)) > 1:
             continue
         given = f"FROM {table} WHERE {column} IS NOT NULL"
-        others = [str(row[0]) for row in scratch.all(
-            f"SELECT DISTINCT {column} {given} AND {wrong} LIMIT 2"
-        )]  # fmt: skip
-        null = others[0] if others else None
-        is_rest = "" if null is None else f"AND {column} <> {text(null)}"
-        if (
-            len(others) < 2
-            and (null is None or null in NULL_TEXTS)
-            and scratch.all(f"SELECT 1 {given} {is_rest} LIMIT 1")
-        ):
-            return kind, null
-    return STRING, None
+        others = tuple(str(row[0]) for row in scratch.all(
+            f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {len(NULL_TEXTS) + 1}"
+        ))  # fmt: skip
+        fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
+        if set(others) <= set(NULL_TEXTS) and fitting:
+            return kind, others, ""
+        if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
+            rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
+            exception = _SHOWN.get(kind, "") if rows == 1 else ""
+    return STRING, (), exception
 
 
 # JSON: every key of every record, down to the last one.

@@ -6,16 +6,20 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from snaploom.files.typedfiles import RangedFile, conform, reader_at
+from snaploom.files.measured import FileTable
+from snaploom.files.typedfiles import LocalFile, RangedFile, conform, reader_at
 from snaploom.plugins.discovery.avro import avro_batches
 from snaploom.plugins.discovery.dates import ColumnType, Family, type_of_arrow
 from snaploom.plugins.discovery.foundfiles import (
+    FILE_VALUES,
     MOST_VALUES,
     FoundFile,
     NotRecognised,
@@ -35,7 +39,7 @@ from snaploom.plugins.discovery.scratch import (
     Rows,
     Scratch,
 )
-from snaploom.policy.fileformats import known_formats
+from snaploom.policy.fileformats import format_of, known_formats
 from snaploom.sources.databases.declared import table_parts
 from snaploom.sources.databases.drivers import DATABASES
 from snaploom.types.arrow import plain
@@ -61,6 +65,23 @@ def object_file(file: FoundFile, meter: Meter) -> RangedFile:
 
     meter.files_opened.add(file.uri)
     return RangedFile(file.size, read)
+
+
+def local_path(file: FoundFile) -> str:
+    """The path of a file of this machine; empty for a file of a store."""
+    if not file.place.uri.startswith("file:"):
+        return ""
+    return unquote(urlsplit(file.place.uri).path) + file.key
+
+
+def opened_file(file: FoundFile, meter: Meter) -> pa.NativeFile:
+    """A file as readers of formats take it."""
+    path = local_path(file)
+    if path:
+        meter.bytes_read += 0 if file.uri in meter.files_opened else file.size
+        meter.files_opened.add(file.uri)
+        return LocalFile(path)
+    return pa.PythonFile(io.BufferedReader(object_file(file, meter), BUFFER), "r")
 
 
 # Files that have types of their own: their rows, or a part, as batches of Arrow.
@@ -135,12 +156,25 @@ def _of_stream(
     return _OpenFile(opened.schema, None, batches)
 
 
+def _of_table(part: Part, table: FileTable, meter: Meter) -> _OpenFile:
+    """A table of a file, by its first values."""
+    asked = format_of(part.data_format)
+    arguments = asked.arguments(table.options, most=FILE_VALUES)
+    opened = reader_at(asked.reader, arguments)(opened_file(part.file, meter))
+
+    def batches(columns: Sequence[str], _: float) -> Iterator[pa.RecordBatch]:
+        for batch in opened:
+            yield batch.select(list(columns))
+
+    return _OpenFile(opened.schema, table.rows, batches)
+
+
 _READERS: dict[str, Callable[[RangedFile], _OpenFile]] = {
     "parquet": _parquet, "orc": _orc, "avro": partial(_of_stream, avro_batches),
     **{each.name: partial(_of_stream, reader_at(each.reader))
-       for each in known_formats() if each.reader},
+       for each in known_formats() if each.reader and not each.tables},
 }  # fmt: skip
-TYPED_FORMATS = frozenset(_READERS)
+TYPED_FORMATS = frozenset({*_READERS, *(each.name for each in known_formats() if each.tables)})
 """Formats of files whose columns have types."""
 
 
@@ -167,16 +201,20 @@ def profile_typed(
     Raises:
         NotRecognised: there is nothing, or a file is not of its format.
     """
+    table = origin.table if isinstance(origin, Layout) else None
     opened: list[tuple[Part, _OpenFile]] = []
     schemas: list[pa.Schema] = []
     for part in parts:
-        found = _READERS[part.data_format](object_file(part.file, meter))
+        if table is None:
+            found = _READERS[part.data_format](object_file(part.file, meter))
+        else:
+            found = _of_table(part, table, meter)
         refuse_width(len(found.schema))
         opened.append((part, found))
         schemas.append(shape(found.schema.empty_table(), part).schema)
     if not opened:
         raise NotRecognised("no files with rows")
-    loading = _Loading(scratch, schemas)
+    loading = _Loading(scratch, schemas if table is None else [_common(schemas)])
     counted = [found.rows for _, found in opened if found.rows is not None]
     share = min(1.0, loading.most / max(1, sum(counted)))
     for number, (part, found) in enumerate(opened):
@@ -187,10 +225,37 @@ def profile_typed(
             if loading.rows * len(opened) >= loading.most * (number + 1):
                 break
     files = tuple(part.file for part in parts)
-    read = sum(min(part.limit, part.file.size) for part in parts)
+    # Of a table its file's bytes are no measure.
+    read = sum(part.file.size if table else min(part.limit, part.file.size) for part in parts)
     stored = sum(file.size for file in origin.files) if isinstance(origin, Layout) else read
     known = sum(counted) if len(counted) == len(opened) else loading.rows
+    if table is not None and loading.rows * len(loading.columns) > FILE_VALUES - len(
+        loading.columns
+    ):
+        known = max(known, loading.rows + 1)  # how many there are is not known
     return loading.profile(name, origin, round(known * max(1.0, stored / max(1, read))), files)
+
+
+def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Columns with types that hold all values of files, whose values have types of their own."""
+    types: dict[str, pa.DataType] = {}
+    for one in chain.from_iterable(schemas):
+        before, kind = types.get(one.name, pa.null()), one.type
+        if before == kind or pa.types.is_null(kind):
+            kind = before
+        elif not pa.types.is_null(before):
+            both = {before, kind}
+            kind = next((wide for some, wide in _WIDER if both <= some), pa.string())
+        types[one.name] = kind
+    return pa.schema(
+        (name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in types.items()
+    )
+
+
+_WIDER = (
+    ({pa.int64(), pa.float64()}, pa.float64()),
+    ({pa.date32(), pa.timestamp("us")}, pa.timestamp("us")),
+)
 
 
 def profile_rows(

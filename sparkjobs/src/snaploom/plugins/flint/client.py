@@ -78,11 +78,7 @@ def pause_before(attempt: int) -> float:
 
 
 def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
-    """Send a request, again while failures are temporary; `doing` is for messages.
-
-    Raises:
-        IndexStoreFailed: it was refused, or failed every time.
-    """
+    """Send a request, again while failures are temporary; `doing` is for messages."""
     attempts = ATTEMPTS_AWAITED if somebody_waits() else ATTEMPTS
     for attempt in range(1, attempts + 1):
         try:
@@ -260,11 +256,7 @@ class OpenSearchClient:
     """A connection to OpenSearch; usable from several threads."""
 
     def __init__(self, options: OpenSearchOptions) -> None:
-        """Check the server by its name; nothing is sent yet.
-
-        Raises:
-            IndexNotPossible: it may not be connected to, or the options name what is not there.
-        """
+        """Check the server by its name; nothing is sent yet."""
         self.options = options
         port = DEFAULT_PORTS[options.scheme] if options.port == -1 else options.port
         rules = declared_rules(os.environ)
@@ -293,7 +285,6 @@ class OpenSearchClient:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
         self.library.close()
 
     def create_index(self, name: str, mappings: Mapping[str, object], shards: int = 1) -> bool:
@@ -346,8 +337,6 @@ class OpenSearchClient:
         )
 
     def shards(self, name: str) -> int:
-        """Number of primary shards."""
-
         def get() -> int:
             found: Json = self.library.indices.get_settings(index=name)
             number = int(str(next(iter(found.values()))["settings"]["index"]["number_of_shards"]))
@@ -358,7 +347,6 @@ class OpenSearchClient:
         return self._found(get, name, "read the settings of")
 
     def refresh(self, name: str) -> None:
-        """Make earlier writes visible to searches."""
         self._found(lambda: self.library.indices.refresh(index=name), name, "refresh")
 
     def get(self, name: str, document_id: str) -> Document | None:

@@ -62,22 +62,18 @@ class FlintDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return NAME
 
     def schema(self) -> StructType:
-        """The schema of the mapping."""
         index, options = self._parsed()
         with OpenSearchClient(options) as client:
             return values.schema_of(client.mapping(index).get("properties", {}))
 
     def reader(self, schema: StructType) -> FlintReader:
-        """Return the reader of the index."""
         kind = FilteringFlintReader if self.is_pushed_down else FlintReader
         return kind(*self._parsed(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> FlintWriter:
-        """Create the index if necessary, and return its writer."""
         index, options = self._parsed()
         writer = FlintWriter(index, options, schema)
         writer.prepare(overwrite)
@@ -113,7 +109,6 @@ class FlintReader(DataSourceReader):
         self._query: values.Query = EVERYTHING
 
     def partitions(self) -> list[ShardPartition]:
-        """One for each shard."""
         with OpenSearchClient(self._options) as client:
             return [ShardPartition(shard) for shard in range(client.shards(self._index))]
 
@@ -168,7 +163,6 @@ class FlintWriter(DataSourceArrowWriter):
             client.create_index(self._index, {"properties": self._properties})
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of a task."""
         context = TaskContext.get()
         task = f"{self._job}-{context.partitionId() if context is not None else 0}"
         with OpenSearchClient(self._options) as client:

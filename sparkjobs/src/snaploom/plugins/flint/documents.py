@@ -64,12 +64,7 @@ def read_pages(
     fields: Sequence[str] | None = None,
     shard: int | None = None,
 ) -> Iterator[list[Hit]]:
-    """Pages of documents of an index, or one of its shards, that match a query.
-
-    Raises:
-        IndexNotFound: there is no such index.
-        IndexStoreFailed: OpenSearch failed; pages that were given stay right.
-    """
+    """Pages of documents of an index, or one of its shards, that match a query."""
     shards = range(client.shards(index)) if shard is None else (shard,)
     for one in shards:
         yield from _shard_pages(client, index, query, fields, one)

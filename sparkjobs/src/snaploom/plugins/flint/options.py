@@ -119,11 +119,7 @@ ways)."""
 
 
 def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
-    """Parse options; names are compared without case.
-
-    Raises:
-        StatementInvalid: an unknown name, or a value that is none of those allowed.
-    """
+    """Parse options; names are compared without case."""
     values: dict[str, str] = {}
     for name, value in options.items():
         lowered = name.lower()
@@ -163,12 +159,7 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
 
 
 def check_options(options: OpenSearchOptions) -> None:
-    """Refuse contradictory options.
-
-    Raises:
-        StatementInvalid: basic without a user, authorities without https, port 0, or ids that
-            nobody would see.
-    """
+    """Refuse contradictory options."""
     if options.auth is Auth.BASIC and not (options.username and options.password):
         raise StatementInvalid(
             "auth basic needs a user",

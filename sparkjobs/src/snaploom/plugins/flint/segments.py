@@ -83,9 +83,6 @@ def write_all(
     """Write documents; yields those that met a conflict (`CREATE`) or nothing (`UPDATE`).
 
     A request whose answer is lost is sent again, so a document without an id may be written twice.
-
-    Raises:
-        IndexStoreFailed: an item was refused for good, or failed every time.
     """
     for batch in _batches(writes, client.options.batch_size):
         yield from _write_batch(client, index, batch, refresh)
@@ -202,7 +199,6 @@ class RowWriter:
         self._seen: dict[str, set[str]] = {WHOLE: set(), PARTIAL: set()}
 
     def write(self, rows: pa.Table) -> None:
-        """Write one table."""
         if not rows.num_rows:
             return
         ids = indexes_in(rows)
@@ -218,7 +214,6 @@ class RowWriter:
             self._write_partial(rows)
 
     def finish(self) -> list[Segment]:
-        """Make the documents visible to searches, and name the segments."""
         segments = []
         for kind, index in ((WHOLE, self._index), (PARTIAL, self._own_index)):
             if self._rows[kind]:
@@ -284,11 +279,7 @@ class DocumentReader:
     def __init__(
         self, client: OpenSearchClient, index: str, segment: Segment, definition: SkippingDefinition
     ) -> None:
-        """Read the identities.
-
-        Raises:
-            IndexUnreadable: documents are missing, or others than were written.
-        """
+        """Read the identities."""
         self._client = client
         self._index = index
         self._segment = segment
@@ -301,11 +292,9 @@ class DocumentReader:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the columns."""
         return (*IDENTITY, *self._types)
 
     def type_of(self, column: str) -> pa.DataType:
-        """Type of a column."""
         return {**dict(IDENTITY_FIELDS), **self._types}[column]
 
     def read(self, columns: Sequence[str]) -> pa.Table:
@@ -361,11 +350,9 @@ class RemovedReader:
             raise _damaged(segment, "paths that are no texts") from error
 
     def type_of(self, column: str) -> pa.DataType:
-        """Type of a column."""
         return self._table.schema.field(column).type
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns of all rows."""
         return self._table.select(list(columns))
 
 

@@ -46,16 +46,25 @@ from snaploom.plugins.flint.segments import (
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores.folder import PASSWORD_VARIABLE, USERNAME_VARIABLE, note_commit
-from snaploom.skipping.stores.port import NOTHING, IndexStore, Segment, StoredState
-from snaploom.skipping.stores.segments import (
+from snaploom.skipping.stores.folder import (
+    PASSWORD_VARIABLE,
+    USERNAME_VARIABLE,
     Part,
     SegmentReader,
     assemble,
+    note_commit,
     removed_paths,
     rewritten_from,
 )
-from snaploom.skipping.stores.states import damaged_state, format_state, parse_state
+from snaploom.skipping.stores.port import (
+    NOTHING,
+    IndexStore,
+    Segment,
+    StoredState,
+    damaged_state,
+    format_state,
+    parse_state,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -92,16 +101,13 @@ class OpenSearchIndexStore:
 
     @property
     def uri(self) -> str:
-        """URI of the server and the key of the state."""
         return f"{self._client.options.uri}/{self._key}"
 
     def read(self) -> StoredState:
-        """The newest committed state."""
         found = self._client.get(OWN_INDEX, self._key)
         return NOTHING if found is None else self._parsed(found.source)
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Replace the state document by compare-and-swap."""
         try:
             self._client.create_index(OWN_INDEX, _OWN_MAPPING)
             before, after = rebased(lambda: self._attempt(build), self._contended)
@@ -120,7 +126,6 @@ class OpenSearchIndexStore:
         return writer.finish()
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write removed paths."""
         self._prepare(definition)
         return write_removed_paths(self._client, self._key, OWN_INDEX, paths)
 
@@ -154,7 +159,6 @@ class OpenSearchIndexStore:
         return count, 0
 
     def destroy(self) -> None:
-        """Delete the index and everything beside it, but not the state."""
         self.read()
         if self._name:
             self._refuse_others_index()
@@ -403,7 +407,6 @@ class OpenSearchBase:
 
     @property
     def uri(self) -> str:
-        """The server."""
         return self._client.options.uri
 
     def index(self, target_uri: str) -> OpenSearchIndexStore:
@@ -411,7 +414,6 @@ class OpenSearchBase:
         return self._store(hashlib.sha256(target_uri.encode()).hexdigest())
 
     def indexes(self) -> list[IndexStore]:
-        """Stores of all indexes that have a state."""
         if not self._client.exists(OWN_INDEX):
             return []
         self._client.refresh(OWN_INDEX)

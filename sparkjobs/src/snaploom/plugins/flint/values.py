@@ -48,11 +48,7 @@ DOCUMENT_ID = "_id"
 
 
 def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
-    """The schema of a mapping's properties.
-
-    Raises:
-        IndexNotPossible: a field that Spark has no type for; with its name.
-    """
+    """The schema of a mapping's properties."""
     fields = []
     for name, field in properties.items():
         if name == OWN and not outer:
@@ -75,11 +71,7 @@ def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
 
 
 def mapping_of_schema(schema: StructType, outer: str = "") -> dict[str, object]:
-    """The properties of a mapping for a schema; an array has the field of its elements.
-
-    Raises:
-        IndexNotPossible: a type that OpenSearch has no field for; with the column's name.
-    """
+    """The properties of a mapping for a schema; an array has the field of its elements."""
     return {field.name: _field(f"{outer}{field.name}", field) for field in schema.fields}
 
 

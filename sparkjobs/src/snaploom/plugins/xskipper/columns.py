@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from snaploom.plugins.xskipper import javastream, layout
 from snaploom.plugins.xskipper.layout import BLOOM, MIN_MAX, SPARK_VERSION, VALUE_LIST, StoredIndex
-from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.core.definition import Value, arrow_type
 
 # Values of partition columns, from the names of folders.
 
@@ -95,9 +95,7 @@ class Calendar:
     """Reliability of a file's old values."""
 
     dates: bool
-    """Dates of any time."""
     timestamps: bool
-    """Timestamps of any time."""
 
 
 def calendar_of(footer: Mapping[bytes, bytes]) -> Calendar:

@@ -45,13 +45,18 @@ from snaploom.plugins.xskipper.names import (
     resolve,
     table_identifier,
 )
-from snaploom.plugins.xskipper.storereader import StoredMetadata, part_keys
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory, part_keys
 from snaploom.plugins.xskipper.translation import BLOOM_TYPES, STORE_NAMES
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    SkippingDefinition,
+    Target,
+    Term,
+    Value,
+    arrow_type,
+)
 from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
 from snaploom.skipping.core.hashes import BloomFilter
-from snaploom.skipping.core.terms import Term, Value, arrow_type
 from snaploom.skipping.core.valueorder import key_of
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
@@ -70,8 +75,7 @@ from snaploom.skipping.lifecycle.interchange import (
     ImportResult,
     Written,
 )
-from snaploom.skipping.lifecycle.machine import USUAL, Timing, available, declared
-from snaploom.skipping.lifecycle.operations import silent
+from snaploom.skipping.lifecycle.operations import USUAL, Timing, available, declared, silent
 from snaploom.skipping.stores.port import IndexStore, StoredState
 
 # Conversion of rows from and to the Parquet metadata store.
@@ -317,14 +321,7 @@ def import_index(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> ImportResult:
-    """Make a new index from a metadata store, in one commit; untrusted rows are verified.
-
-    Raises:
-        IndexAlreadyExists: the target has an index.
-        IndexNotPossible: the metadata are about another table, or no index or no row of theirs can
-            be taken over; nothing is left.
-        KeyUnavailable: they are encrypted, and a key is unavailable.
-    """
+    """Make a new index from a metadata store, in one commit; untrusted rows are verified."""
     _refuse_other_table(metadata, target.target)
     state = _vacant(store.read(), store, timing)
     plan = plan_import(metadata, target.column, lambda number: f"i{state.next_index + number}")
@@ -366,14 +363,7 @@ def import_index(
 
 
 def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDirectory) -> Written:
-    """Write the rows of an index as a metadata store of version 4; the index stays as it is.
-
-    Raises:
-        IndexNotFound: there is no index.
-        IndexNotPossible: version 4 cannot hold it, or the folder is another table's.
-        IndexUnreadable: the folder holds something else, which is left as it is.
-        KeyUnavailable: the index is encrypted, and a key is unavailable.
-    """
+    """Write the rows of an index as a metadata store of version 4; the index stays as it is."""
     state = store.read()
     definition = declared(state, store)
     if part_keys(folder):
@@ -448,7 +438,6 @@ class FoundStore:
         is_trusted: bool,
         progress: Progress,
     ) -> ImportResult:
-        """A new index."""
         return import_index(store, target, self.metadata, is_trusted=is_trusted, progress=progress)
 
 
@@ -459,7 +448,6 @@ class XskipperInterchange:
     property_names: tuple[str, ...] = (LOCATION, OLD_LOCATION)
 
     def base(self, properties: CatalogProperties) -> str:
-        """The folder of a table's indexes; empty for none."""
         own = property_in(properties.table)
         if own is not None:
             return str(PurePosixPath(own.rstrip("/")).parent) if "/" in own else ""
@@ -473,7 +461,6 @@ class XskipperInterchange:
         opened: Callable[[str], ObjectStore],
         keys: ParquetKeys | None,
     ) -> FoundStore:
-        """The metadata store of a target, of version 0 to 4."""
         folders = _folders(target, directory, properties)
         for folder in folders:
             try:
@@ -488,7 +475,6 @@ class XskipperInterchange:
         )
 
     def export(self, store: IndexStore, folder: ObjectStore, keys: ParquetKeys | None) -> Written:
-        """A metadata store of version 4."""
         return export_index(store, folder, XskipperDirectory(folder, keys))
 
 

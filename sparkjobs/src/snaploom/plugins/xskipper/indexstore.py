@@ -30,7 +30,7 @@ from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.xskipper.names import below_base
-from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.storefiles import XskipperDirectory
 from snaploom.plugins.xskipper.translation import layout_of
 from snaploom.skipping.core import filetable
 from snaploom.skipping.core.definition import SkippingDefinition
@@ -64,17 +64,14 @@ class XskipperForm:
     """Implementation of the port `StoreForm`."""
 
     def check(self, definition: SkippingDefinition) -> None:
-        """Refuse a definition that version 4 cannot hold."""
         layout_of(definition)
 
     def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
-        """Blooms hold values, as the format's do."""
         return {ITEMS: VALUES, **given} if index_type == "BLOOM_FILTER" else given
 
     def store(
         self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
     ) -> IndexStore:
-        """The native store with its directory."""
         return XskipperIndexStore(native, base, folder, keys)
 
 
@@ -95,24 +92,17 @@ class XskipperIndexStore:
 
     @property
     def uri(self) -> str:
-        """URI of the native store."""
         return self._native.uri
 
     @property
     def usage(self) -> UsageLog | None:
-        """Usage of the index by queries, beside the native store."""
         return usage_log(self._native)
 
     def read(self) -> StoredState:
-        """The newest committed state."""
         return self._native.read()
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Commit natively; then write the directory, where the form asks for one.
-
-        Raises:
-            StorageError: the directory cannot be written; the commit stands.
-        """
+        """Commit natively; then write the directory, where the form asks for one."""
         before: list[SkippingDefinition | None] = []
         is_left = False
 
@@ -136,28 +126,22 @@ class XskipperIndexStore:
         return committed
 
     def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
-        """Write rows natively."""
         return self._native.write_rows(rows, definition)
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write removed paths natively."""
         return self._native.write_removed(paths, definition)
 
     def open(self, state: StoredState) -> filetable.FileTable:
-        """The rows of a state, from the native store."""
         return self._native.open(state)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
-        """Remove unneeded native segments."""
         return self._native.sweep(keep, older_than)
 
     def destroy(self) -> None:
-        """Remove everything but the newest state; the directory first."""
         self._remove(self._native.read().definition)
         self._native.destroy()
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
-        """Write the rows of a state in fewer segments."""
         return self._native.compact(state)
 
     def _write(self) -> None:

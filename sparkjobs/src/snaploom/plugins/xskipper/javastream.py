@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 
-from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.definition import Value
 
 # Java's object serialisation stream, read without Java.
 
@@ -54,11 +54,7 @@ class _Class:
 
 
 def read_stream(data: bytes, without_fields: Collection[str] = ()) -> object:
-    """First value of a stream; `without_fields` are classes that write no default fields.
-
-    Raises:
-        StreamInvalid: it ends early, or has something in it that is not understood.
-    """
+    """First value of a stream; `without_fields` are classes that write no default fields."""
     try:
         return _Reader(data, frozenset(without_fields)).read()
     except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
@@ -234,11 +230,7 @@ _VERSION = 1
 
 
 def read_bloom(data: bytes) -> bytes:
-    """The filter in a stream of any version of the store, in Spark's own form.
-
-    Raises:
-        StreamInvalid: there is none, it is cut, or it is of another version.
-    """
+    """The filter in a stream of any version of the store, in Spark's own form."""
     value = read_stream(data, without_fields=[FILTER_CLASS])
     bloom = value.fields.get(_FIELD) if isinstance(value, JavaObject) else None
     if not isinstance(bloom, JavaObject) or bloom.class_name != FILTER_CLASS:

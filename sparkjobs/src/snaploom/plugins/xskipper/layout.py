@@ -246,7 +246,6 @@ class Encryption:
     footer_key: str
     """Label of the footer's key."""
     columns: Mapping[str, tuple[str, ...]]
-    """Leaf paths by label."""
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
 

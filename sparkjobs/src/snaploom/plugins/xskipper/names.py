@@ -58,9 +58,6 @@ def check_names(leaves: Mapping[str, Sequence[str]], others: Iterable[str]) -> N
     Args:
         leaves: leaf paths by the name of the index's column.
         others: names of the other columns of the store.
-
-    Raises:
-        IndexNotPossible: with both names.
     """
     paths = [(name, leaf.lower()) for name, own in leaves.items() for leaf in own]
     paths += [(name, name.lower()) for name in others]
@@ -202,9 +199,6 @@ def resolve(
         identifier: of the table.
         table_properties: of the table, for HIVE_TABLE_NAME.
         database_properties: of its database, for HIVE_TABLE_NAME and HIVE_DB_NAME.
-
-    Raises:
-        IndexNotFound: the properties do not name a location.
     """
     if kind is LocationKind.EXPLICIT_LOCATION:
         return location.rstrip("/") or "/"

@@ -45,9 +45,8 @@ from snaploom.plugins.xskipper.names import (
     table_identifier,
     virtual_name,
 )
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, arrow_type
 from snaploom.skipping.core.filetable import field_column, values_column
-from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.types.schemas import INTEGER_BITS
 
@@ -66,11 +65,7 @@ _DEFAULT_CATALOG = "spark_catalog."
 
 
 def layout_of(definition: SkippingDefinition) -> Layout:
-    """Layout of a version 4 store for an index.
-
-    Raises:
-        IndexNotPossible: the store cannot hold it; every reason is named.
-    """
+    """Layout of a version 4 store for an index."""
     kept = [index for index in definition.indexes if not _is_partition(index, definition)]
     refused = [f"{index.label}: {why}" for index in kept for why in _reasons(index)]
     refused += [

@@ -42,9 +42,6 @@ def connect_server(spark: SparkSession) -> Iterator[str]:
 
     Yields:
         The URL for clients on this machine.
-
-    Raises:
-        SparkNotStarted: the server cannot start, such as where its port is in use.
     """
     package = jvm_of(spark).org.apache.spark.sql.connect.service
     service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
@@ -87,11 +84,7 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
 
 
 def _session() -> SparkSession:
-    """A session with the settings of `spark-submit`.
-
-    Raises:
-        SparkNotStarted: there is none.
-    """
+    """A session with the settings of `spark-submit`."""
     settings = SparkConf()
     settings.setIfMissing(ADDRESS, THIS_MACHINE)
     try:
@@ -101,11 +94,7 @@ def _session() -> SparkSession:
 
 
 def _require_spark(spark: SparkSession) -> None:
-    """Refuse to go on where Spark has ended, as with the JVM of `spark-submit`.
-
-    Raises:
-        SparkStopped: it has.
-    """
+    """Refuse to go on where Spark has ended, as with the JVM of `spark-submit`."""
     with suppress(Py4JError):
         if not spark.sparkContext._jsc.sc().isStopped():
             return

@@ -26,7 +26,7 @@ from snaploom.skipping.formats.parquetfiles import SETTING, ParquetKeys, open_ke
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.description import Description, is_there
 from snaploom.skipping.statements import syntax
-from snaploom.skipping.statements.parser import parse_subject
+from snaploom.skipping.statements.syntax import parse_subject
 from snaploom.skipping.stores.catalog import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.sources.registry import declared
@@ -65,7 +65,6 @@ class IndexedPlace:
     settings: syntax.Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
-    """Settings of jobs, from a resource."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 
@@ -101,7 +100,6 @@ class IndexReport:
     """Result of a request."""
 
     label: str
-    """For people: the resource, or what is indexed."""
     done: tuple[str, ...]
     """Changes, made or (PLAN) planned, in a few words each; empty without any."""
     description: Description
@@ -204,7 +202,6 @@ def place_of_resource(
     """Files and place of a SkippingIndex.
 
     Raises:
-        InvalidDeclarations: there is none, or something is wrong with it; with every finding.
         TargetNotIndexable: what it refers to has no files of its own.
     """
     bundle = declarations.bundle(name, SkippingIndex.__name__)

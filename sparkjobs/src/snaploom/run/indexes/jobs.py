@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, StatementInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.run import RunSettings
 from snaploom.run.indexes.indexrequests import (
     Explained,
@@ -27,8 +27,7 @@ from snaploom.run.runevents import Event, IndexFollowed, Interruption, Warned
 from snaploom.run.session.spark import build_session, translated
 from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.interfaces.enable import enable
-from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.enable import enable, explain
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.spark.gate import SqlPlace, checked_statement
@@ -49,12 +48,6 @@ def in_session(
     """Do something with Spark in a thread of its own.
 
     `settings` win over those of `run`; `on_tick` is called several times a second from this thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: somebody asked to stop.
-        SparkStopped: Spark was shut down, or killed.
-        Exception: whatever `work` raises otherwise.
     """
     group = JobGroup()
 
@@ -85,11 +78,6 @@ def carry_out(
     """Carry out requests one after the other; the first failure ends it.
 
     One session serves all, with the settings of the first; `progress` is called from any thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: something cannot be done; what was done before stays.
-        Interrupted: somebody asked to stop; queries use what was there before.
     """
     first = requests[0].place
     warnings: list[str] = []
@@ -169,9 +157,7 @@ def explain_query(
     In SQL, ``parquet.`/path` `` reads files without a table.
 
     Raises:
-        SparkNotStarted: there is no Spark to work with.
         SkippingNotAvailable: a Spark that the optimizer rule does not fit.
-        Interrupted: somebody asked to stop.
     """
 
     def work(spark: SparkSession, group: JobGroup) -> Explained:
@@ -190,11 +176,7 @@ def explain_query(
 def carry_out_one(
     spark: SparkSession, request: IndexRequest, progress: ReportProgress
 ) -> IndexReport:
-    """Do one thing in a session that is there.
-
-    Raises:
-        SkippingError: it cannot be done.
-    """
+    """Do one thing in a session that is there."""
     place = request.place
     indexes = SkippingIndexes(
         spark,
@@ -207,7 +189,20 @@ def carry_out_one(
         done = _act(indexes, request)
     except DeclarationNotPossible as error:
         if place.owner:
-            raise InvalidDeclarations(_findings(place.owner, error)) from error
+            raise InvalidDeclarations(
+                [
+                    make_finding(
+                        "SL186",
+                        problem.message,
+                        resource=place.owner,
+                        path=f"spec.{path}",
+                        found=problem.found or "",
+                        expected=problem.expected or "",
+                        hint=problem.hint or "",
+                    )
+                    for path, problem in error.problems
+                ]
+            ) from error
         raise
     except SnaploomError as error:
         error.resource = error.resource or place.owner or None
@@ -273,21 +268,6 @@ def _declaration(request: IndexRequest) -> Declaration:
     if request.declaration is None:
         raise ValueError(f"{request.action} needs a declaration")
     return request.declaration
-
-
-def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
-    return [
-        make_finding(
-            "SL186",
-            problem.message,
-            resource=owner,
-            path=f"spec.{path}",
-            found=problem.found or "",
-            expected=problem.expected or "",
-            hint=problem.hint or "",
-        )
-        for path, problem in error.problems
-    ]
 
 
 def _summary(result: RefreshResult) -> str:

@@ -39,8 +39,6 @@ from snaploom.version import VERSION
 
 # Checks published files against their records: rows, schema, keys of the root.
 
-"""Formats whose files contain their schema."""
-
 
 def check_content(
     request: CheckRequest,
@@ -51,11 +49,6 @@ def check_content(
     """Read snapshots, and compare them with the manifest.
 
     `report` is called from another thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: somebody asked to stop.
-        SparkStopped: Spark was shut down, or killed.
     """
     group, state, times = JobGroup(), request.state, request.times
     spec = request.spec
@@ -162,11 +155,7 @@ class _Checker:
 
 
 def refuse_foreign_types(store: ObjectStore, files: Sequence[str]) -> None:
-    """Refuse files whose footers name classes as types: Spark makes an instance of each it reads.
-
-    Raises:
-        SourceSchemaInvalid: one does.
-    """
+    """Refuse files whose footers name classes as types, of which Spark would make instances."""
     for file in files:
         info = store.head(file)
         footer = None if info is None else read_footer(store, info)
@@ -194,12 +183,6 @@ def remove_output(
     """Remove the catalog table and the folder of an output, as far as they are Snaploom's.
 
     `check` is called between files and raises to stop; running again goes on.
-
-    Raises:
-        PublicationError: the folder is another's, or refuses.
-        SparkNotStarted: there is no Spark to ask the catalog with.
-        StorageError: the store does not answer, or the manifest is damaged.
-        Exception: whatever `check` raises.
     """
     run = Run(new_run_id(clock()), VERSION, clock, lambda _: check())
     metadata = output.metadata

@@ -14,13 +14,6 @@ from snaploom.models.common import CheckMode, EpochNanos, format_instant
 from snaploom.models.outputdataset import SnapshotAutoDelete
 from snaploom.output import history
 from snaploom.output.folder import is_unused, open_folder
-from snaploom.output.history import (
-    SETTING_PATHS,
-    asked_by,
-    changed_settings,
-    fixed_in,
-    refuse_empty,
-)
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.output.versions import Time, VersionChoice
 from snaploom.plan.bundle import Bundle
@@ -55,7 +48,6 @@ class DataDiffRequest:
     """Two versions of snapshots of one output, and how much of their rows to show."""
 
     bundle: Bundle
-    """The output, with everything that it refers to."""
     before: VersionChoice
     after: VersionChoice
     samples: int
@@ -75,8 +67,6 @@ def data_diff_request(
     Versions are a time, `TIME@NUMBER` or `TIME@dry-run`.
 
     Raises:
-        ArgumentInvalid: the output has no `rootKey`, a version cannot be read or is not there, or
-            `samples` is no number of rows.
         NothingPublished: the output has no published snapshot.
         ObjectNotFound: there is no such manifest, or files of a version are removed.
     """
@@ -101,10 +91,10 @@ def data_diff_request(
         for number, version in enumerate((before, after))
     ]
     if is_unused(store):
-        refuse_empty(EMPTY, store.uri)
+        history.refuse_empty(EMPTY, store.uri)
     folder = open_folder(store)
     state = folder.log.read()
-    refuse_empty(state, store.uri)
+    history.refuse_empty(state, store.uri)
     for number, side in enumerate(sides):
         if not side.is_dry_run:
             side.record(folder, state, f"{argument}[{number}]")
@@ -123,7 +113,6 @@ class Comparison:
 
     output: str
     differences: tuple[Difference, ...]
-    """One by one."""
     warnings: tuple[str, ...] = ()
     """Parts that could not be compared."""
     tree: PublishedModel | None = None
@@ -234,12 +223,12 @@ def _plans(before: Structure, old_hash: str, old_root: str, plan: RunPlan) -> It
 
 def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Difference]:
     output = after.output
-    fixed = fixed_in(state)
-    asked = asked_by(output, fixed)
+    fixed = history.fixed_in(state)
+    asked = history.asked_by(output, fixed)
     accepted = output.spec.run.accept_root_change
-    for name in changed_settings(fixed, asked, accept_root_change=accepted):
+    for name in history.changed_settings(fixed, asked, accept_root_change=accepted):
         effect = "refused: fixed by the first publication; publish to a new folder"
-        path = SETTING_PATHS[name]
+        path = history.SETTING_PATHS[name]
         yield Difference(Area.HISTORY, path, fixed[name], asked[name], effect, is_refused=True)
     published = continued(history.structure_of(version.nodes) for version in state.models)
     refuses = output.spec.output_folder.incompatible_schema is CheckMode.FAIL

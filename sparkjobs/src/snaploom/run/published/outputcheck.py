@@ -41,10 +41,6 @@ def check_output(
     """Return every fault of the manifest, of the files, and of their content.
 
     `files_only` looks at names and sizes, without Spark; `report` is called from another thread.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: somebody asked to stop.
     """
     store, state, times = request.store, request.state, request.times
     found = [*check_log(store), *check_table(store, state), *check_files(store, state)]
@@ -59,11 +55,7 @@ def check_output(
 def live_times(
     state: FolderState, asked: Collection[EpochNanos], option: str
 ) -> tuple[EpochNanos, ...]:
-    """Return the times of the live snapshots that are asked for; of all where none is.
-
-    Raises:
-        ArgumentInvalid: no live snapshot has one of these times.
-    """
+    """Return the times of the live snapshots that are asked for; of all where none is."""
     live = tuple(version.time for version in state.timeline)
     unknown = [format_instant(time) for time in asked if time not in live]
     if unknown:

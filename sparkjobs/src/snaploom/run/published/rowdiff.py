@@ -2,33 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.expectations import key_columns, uniqueness
+from snaploom.engine.fold import Recording, Weave, fold
 from snaploom.engine.rowcomparison import compare_rows
 from snaploom.engine.write import read_files
-from snaploom.errors import CheckFailed
+from snaploom.errors import ArgumentInvalid, CheckFailed, SnaploomError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat
-from snaploom.output.folder import open_folder
+from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty
 from snaploom.output.manifest import read_schema
 from snaploom.output.versions import VersionChoice
+from snaploom.plan.bundle import Bundle
 from snaploom.plan.differences import ComparedSnapshot, DataComparison
+from snaploom.plan.plan import PlannedSnapshot
+from snaploom.plan.steps import Action
+from snaploom.plan.times import Selection
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.diff import DataDiffRequest
 from snaploom.run.runevents import Interruption
 from snaploom.run.session.providers import OpenSession
 from snaploom.run.session.spark import build_session, translated
-from snaploom.run.weaving.dryrun import dry_woven
+from snaploom.run.weaving.history import SchemaHistory
+from snaploom.run.weaving.inputs import InputReader
+from snaploom.run.weaving.preparation import Prepared, folder_store, prepare
+from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.sources.readers import located
 from snaploom.spark.types import conform_frame, struct_from
 from snaploom.types.merge import common_fields
+
+
+@contextmanager
+def dry_woven(
+    spark: SparkSession,
+    bundle: Bundle,
+    time: EpochNanos,
+    moment: EpochNanos,
+    allow: Allowances,
+    check: Callable[[], None],
+) -> Iterator[DataFrame]:
+    """The rows of a snapshot as they would be woven now; computed when they are asked for.
+
+    The snapshot is planned as a restatement where it is published, else as one that is due. Row
+    counts of joins are not proved: rows that a join multiplied have a key twice.
+
+    `check` is called before the sources are read; what it raises comes out.
+
+    Raises:
+        SourceChanged: a source was written to before the rows were computed, at the end.
+    """
+    store = folder_store(bundle.output, allow=allow)
+    published = {} if is_unused(store) else open_folder(store).log.read().versions
+    selection = (
+        Selection(restated=time)
+        if time in published
+        else Selection(first=time, end=EpochNanos(time + 1))
+    )
+    request = PlanRequest(bundle, moment, RunOptions(selection, allow=allow))
+    with prepare(spark, request) as prepared:
+        planned = _due(prepared, time)
+        check()
+        reader = InputReader(
+            prepared,
+            SchemaHistory(store),
+            lambda: prepared.state,
+            lambda step: prepared.readers[step.source].read(step.time),
+        )
+        inputs = reader.inputs(planned)
+        if inputs.outcome.stop is not None:
+            raise inputs.outcome.stop.error()
+        frames = {name: item.frame for name, item in inputs.used.items()}
+        relationships = {one.name: one for one in bundle.data_relationships}
+        with translated():
+            # Observations would be counted again by each query over the frame.
+            woven = fold(Weave(prepared.plan.tree, frames, relationships), Recording())
+        try:
+            with translated():
+                yield woven
+        except SnaploomError as error:
+            raise located(error, inputs.used.values(), spark, allow) from error
+        prepared.sources.look_again(inputs.used.values())
+
+
+def _due(prepared: Prepared, time: EpochNanos) -> PlannedSnapshot:
+    candidates = {one.time: one for one in prepared.plan.snapshots or ()}
+    planned = candidates.get(time)
+    if planned is not None and planned.action is Action.PUBLISH:
+        return planned
+    reason = f"{planned.reason.value}: {planned.message}" if planned else "no candidate"
+    raise ArgumentInvalid(
+        f"a run would not weave the snapshot of {format_instant(time)}",
+        path="data",
+        found=reason,
+        expected="a published snapshot whose sources are there, or one that is due",
+        hint="'snaploom plan' lists what is due",
+    )
 
 
 @dataclass(frozen=True)
@@ -52,10 +128,6 @@ def compare_data(
     Raises:
         CheckFailed: a key is not unique, or NULL, in a dry run.
         CheckInvalid: one of them has no column of the key.
-        SnaploomError: what keeps a dry run from its rows, as a run would raise it.
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: somebody asked to stop.
-        SparkStopped: Spark was shut down, or killed.
     """
     group = JobGroup()
 

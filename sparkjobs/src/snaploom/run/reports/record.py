@@ -33,21 +33,8 @@ from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan
+from snaploom.run import runevents
 from snaploom.run.reports.writer import keep_run
-from snaploom.run.runevents import (
-    EmitEvent,
-    Event,
-    FilesCollected,
-    JoinPlanned,
-    LeaseAwaited,
-    ManifestRead,
-    RunPlanned,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    Warned,
-    WovenColumns,
-)
 from snaploom.sources.registry import declared
 from snaploom.version import VERSION
 
@@ -131,7 +118,7 @@ class RunRecord:
         self,
         bundle: Bundle,
         run_id: str,
-        emit: EmitEvent,
+        emit: runevents.EmitEvent,
         clock: Callable[[], EpochNanos],
         session: SessionFacts = NO_SESSION,
     ) -> None:
@@ -163,7 +150,7 @@ class RunRecord:
         """It is known what will be visited."""
         self._plan_hash = plan.hash
         self._findings = plan.findings
-        self._emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
+        self._emit(runevents.RunPlanned(self._output.name, due, len(plan.tree.joins)))
 
     def find(self, findings: Iterable[DataFinding]) -> None:
         """Something in people's data is wrong, or new; what several snapshots show is one."""
@@ -176,7 +163,7 @@ class RunRecord:
         record: SnapshotRecord,
         seconds: float,
         warnings: Sequence[str],
-        columns: WovenColumns | None = None,
+        columns: runevents.WovenColumns | None = None,
         unmatched: tuple[UnmatchedRows, ...] = (),
     ) -> None:
         """A snapshot is live."""
@@ -199,7 +186,7 @@ class RunRecord:
         self._published.append(report)
         for warning in warnings:
             self.warn(f"{report.time}: {warning}")
-        self._emit(SnapshotPublished(report, columns))
+        self._emit(runevents.SnapshotPublished(report, columns))
 
     def show_published(self) -> None:
         """Emit the state of the manifest as last read."""
@@ -208,7 +195,7 @@ class RunRecord:
             uri = self._output.spec.output_folder.folder_uri
             pointer = manifest_pointer(uri, state)
             published, count = published_snapshots(state), len(state.live)
-            self._emit(ManifestRead(pointer, newest_snapshot(state), published, count))
+            self._emit(runevents.ManifestRead(pointer, newest_snapshot(state), published, count))
 
     def leave_out(
         self, planned: PlannedSnapshot, reason: SnapshotReason, message: str, *, warn: bool = False
@@ -216,7 +203,7 @@ class RunRecord:
         """A snapshot is skipped, or left for the next run."""
         outcome = _unpublished(planned, reason, message)
         self._skipped.append(outcome)
-        self._emit(SnapshotLeftOut(outcome, is_failure=False))
+        self._emit(runevents.SnapshotLeftOut(outcome, is_failure=False))
         if warn:
             self.warn(f"{outcome.time} is skipped: {message}")
 
@@ -234,7 +221,7 @@ class RunRecord:
         self._cause = self._cause or cause
         outcome = _unpublished(planned, reason, message, resource, path)
         self._failed.append(outcome)
-        self._emit(SnapshotLeftOut(outcome, is_failure=True))
+        self._emit(runevents.SnapshotLeftOut(outcome, is_failure=True))
 
     def give_up(
         self,
@@ -283,11 +270,11 @@ class RunRecord:
             waiting=swept.waiting,
         )
         if swept.files:
-            self._emit(FilesCollected(self.collected))
+            self._emit(runevents.FilesCollected(self.collected))
 
     def warn(self, message: str) -> None:
         """Something that a person should know, and that stops nothing."""
-        self._emit(Warned(message))
+        self._emit(runevents.Warned(message))
 
     def report(self) -> Report:
         """All of it, now that the run has ended."""
@@ -395,27 +382,27 @@ class RunningReport:
         self._snapshots: list[SnapshotReport] = []
         self._skipped: list[Unpublished] = []
         self._failed: list[Unpublished] = []
-        self._read: ManifestRead | None = None
+        self._read: runevents.ManifestRead | None = None
 
-    def take(self, event: Event) -> None:
+    def take(self, event: runevents.Event) -> None:
         """Something happened."""
         match event:
-            case RunPlanned(_, snapshots, joins) if snapshots:
+            case runevents.RunPlanned(_, snapshots, joins) if snapshots:
                 self._progress = _progress(0, snapshots, 0, joins)
-            case LeaseAwaited(holder) if self._progress is not None:
+            case runevents.LeaseAwaited(holder) if self._progress is not None:
                 message = f"waiting for run {holder}, which is at work on this output"
                 self._progress = self._progress.model_copy(update={"message": message})
-            case SnapshotStarted(number, snapshots, _):
+            case runevents.SnapshotStarted(number, snapshots, _):
                 joins = 0 if self._progress is None else self._progress.joins
                 self._progress = _progress(number, snapshots, 0, joins)
-            case JoinPlanned(number, joins, _) if self._progress is not None:
+            case runevents.JoinPlanned(number, joins, _) if self._progress is not None:
                 at = self._progress
                 self._progress = _progress(at.snapshot, at.snapshots, number, joins)
-            case SnapshotPublished(report):
+            case runevents.SnapshotPublished(report):
                 self._snapshots.append(report)
-            case ManifestRead():
+            case runevents.ManifestRead():
                 self._read = event
-            case SnapshotLeftOut(outcome, is_failure):
+            case runevents.SnapshotLeftOut(outcome, is_failure):
                 (self._failed if is_failure else self._skipped).append(outcome)
 
     def take_files(self, done: int, files: int) -> None:

@@ -130,11 +130,7 @@ class FileReport:
         self._path = path
 
     def write(self, report: Report) -> None:
-        """Replace the file.
-
-        Raises:
-            ReportNotWritten: the file system refuses.
-        """
+        """Replace the file."""
         try:
             write_file(self._path, compact(report) + "\n")
         except OSError as error:

@@ -80,9 +80,6 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
     """Start a JVM, and the SparkContext of this process in it.
 
     The JVM inherits the file that it prints into, and goes on after this process closed its own.
-
-    Raises:
-        SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
     home = _home()
@@ -117,9 +114,6 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     Relative paths of data still count from the folder of this process.
 
     `printed` takes what the JVM prints, which else goes where this process prints.
-
-    Raises:
-        PySparkException, OSError: it does not start.
     """
     for name, separator in ((classarchive.JARS, ","), (classarchive.CLASS_PATH, os.pathsep)):
         if conf.get(name, ""):

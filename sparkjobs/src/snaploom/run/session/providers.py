@@ -69,9 +69,6 @@ def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSe
     """Open the session of this process, with the locked JDBC drivers that some sources need.
 
     `is_kept`: the process goes on with the session for work yet unknown.
-
-    Raises:
-        ArgumentInvalid: by the session: a driver is not what the project's lock file names.
     """
 
     def opened(

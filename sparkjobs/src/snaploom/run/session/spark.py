@@ -26,17 +26,10 @@ from snaploom.run.joblog import silence_py4j
 from snaploom.run.session.classarchive import OF_HADOOP, SUBMITTED
 from snaploom.run.session.jvm import start_context, translated_start
 from snaploom.sources.files.hadoop import HadoopFiles
+from snaploom.spark import jvm
 from snaploom.spark.failures import translate
 from snaploom.spark.gate import ALLOW_SETTING
 from snaploom.spark.hadoopstore import hadoop_stores
-from snaploom.spark.jvm import (
-    SESSION_SETTINGS,
-    WORKER_PYTHON,
-    HadoopClient,
-    is_connect,
-    jvm_of,
-    worker_python,
-)
 
 # Translates Spark's exceptions to Snaploom's errors; other exceptions pass through.
 
@@ -50,11 +43,7 @@ class SparkStopped(SnaploomError):
 
 @contextmanager
 def translated(resource: str | None = None) -> Iterator[None]:
-    """Raise what Spark raises as an error of Snaploom.
-
-    Raises:
-        SnaploomError: what Spark's failure means.
-    """
+    """Raise what Spark raises as an error of Snaploom."""
     try:
         yield
     except SPARK_FAILURES as failure:
@@ -154,10 +143,6 @@ def build_session(
         allow: entries allowed beyond the built-in lists.
         asked: settings of the process's caller, which win and are not judged.
         is_small: whether the process ends after little work; a JVM that is started is fitted to it.
-
-    Raises:
-        SettingNotAllowed: the resource makes a setting that is on no list.
-        SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     existing = _existing()
     if existing is not None:
@@ -176,7 +161,7 @@ def build_session(
         settings.setdefault("spark.authenticate", "true")
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
-        os.environ.setdefault(WORKER_PYTHON, worker_python(settings))
+        os.environ.setdefault(jvm.WORKER_PYTHON, jvm.worker_python(settings))
     if not _is_submitted() and SparkContext._active_spark_context is None:
         start_context(name, settings, is_small=is_small)
     builder = SparkSession.Builder().appName(name)
@@ -196,14 +181,10 @@ def _temporary_folders() -> dict[str, str]:
     }
 
 
-def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:
+def client_before_context(run: RunSettings, allow: Allowances) -> jvm.HadoopClient:
     """Hadoop's client in the JVM of `spark-submit`, configured as `build_session` does it.
 
     No SparkContext is made, so that nothing is asked of a cluster.
-
-    Raises:
-        SettingNotAllowed: the resource makes a setting that is on no list.
-        SparkNotStarted: the JVM does not answer.
     """
     silence_py4j()
     _refuse_unlisted(run, allow)
@@ -213,15 +194,11 @@ def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:
         assert gateway is not None  # made by the line above
         conf = SparkConf().setAll(list(_settings(SCHEDULING, run, allow, ()).items()))
         hadoop = gateway.jvm.org.apache.spark.deploy.SparkHadoopUtil.get()
-    return HadoopClient(gateway, lambda: hadoop.newConfiguration(conf._jconf))
+    return jvm.HadoopClient(gateway, lambda: hadoop.newConfiguration(conf._jconf))
 
 
 def reading_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
-    """The session of this process as it is; one is made when there is none.
-
-    Raises:
-        SettingNotAllowed, SparkNotStarted: as `build_session`.
-    """
+    """The session of this process as it is; one is made when there is none."""
     return _existing() or build_session(name, run, allow)
 
 
@@ -243,13 +220,8 @@ def sibling_session(
     results could depend on it.
 
     `asked` are settings of the process's caller, which win and are not judged.
-
-    Raises:
-        SettingNotAllowed: the resource makes a setting that is on no list.
-        SparkStopped: the application has ended.
-        ArgumentInvalid: it is a session of Spark Connect.
     """
-    if is_connect(spark):
+    if jvm.is_connect(spark):
         raise ArgumentInvalid(
             "a Spark Connect session cannot plan, run or check: its driver is elsewhere",
             path="spark",
@@ -306,14 +278,14 @@ def _settings(
     settings = {**RESULT_SETTINGS, **WITHOUT_CALL_SITES, **s3a_settings(os.environ), **defaults}
     settings.update(configured(run))
     settings.update(asked)
-    settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
+    settings.update({setting.name: setting.value for setting in jvm.SESSION_SETTINGS})
     settings[ALLOW_SETTING] = allow.dump_json()
     return settings
 
 
 def _keep_passwords_out_of_logs(spark: SparkSession) -> None:
     """Leave out the lines of Spark's that print the password of a database, which DEBUG shows."""
-    log4j = jvm_of(spark).org.apache.logging.log4j
+    log4j = jvm.jvm_of(spark).org.apache.logging.log4j
     if log4j.LogManager.getLogger(_LOGS_PASSWORDS).isDebugEnabled():
         log4j.core.config.Configurator.setLevel(_LOGS_PASSWORDS, log4j.Level.INFO)
 
@@ -352,7 +324,7 @@ def _is_submitted() -> bool:
 
 def result_settings(spark: SparkSession) -> dict[str, str]:
     """The settings that results depend on, as a session has them, for the Report (rule W4)."""
-    names = (*(setting.name for setting in SESSION_SETTINGS), *RESULT_SETTINGS)
+    names = (*(setting.name for setting in jvm.SESSION_SETTINGS), *RESULT_SETTINGS)
     return {name: _value(spark, name) for name in names}
 
 
@@ -389,10 +361,6 @@ def open_place(
     """The store of a folder; a session is started where only Hadoop's client knows the scheme.
 
     `create` makes a directory that does not exist; a session that runs is used as it is.
-
-    Raises:
-        SparkNotStarted: a session is needed, and does not start.
-        StorageError: as `open_store`.
     """
 
     def by_hadoop(uri: str, create: bool) -> ObjectStore:

@@ -114,8 +114,6 @@ class SnapshotsAhead:
             None where the snapshot is to be woven by itself.
 
         Raises:
-            Interrupted: the run ends.
-            SparkStopped: the session has ended.
             RunRevoked: another run took this one for dead.
         """
         if planned.time not in self._woven and planned.time not in self._one_by_one:

@@ -50,11 +50,7 @@ class Shaping:
         store: ObjectStore,
         schema: StructType,
     ) -> None:
-        """Find the columns.
-
-        Raises:
-            PublicationError: rows cannot be clustered by these columns.
-        """
+        """Find the columns."""
         self._spark = spark
         self._folder = output.spec.output_folder
         self._compression = compression
@@ -70,11 +66,7 @@ class Shaping:
         return f"{uri}{_WOVEN}" if self._is_wanted else uri
 
     def arrange(self, uri: str, schema: StructType, rows: int) -> None:
-        """Let the files lie as they shall.
-
-        Raises:
-            PublicationError: not all rows are there afterwards.
-        """
+        """Let the files lie as they shall."""
         if not self._is_wanted:
             return
         listed = self._store.list(self._key(self.place(uri)))

@@ -35,9 +35,6 @@ def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree)
 
     Returns:
         Warnings: swaps, and contradictions that are published nevertheless.
-
-    Raises:
-        HistoryIncompatible: a field moved, or is grouped otherwise, and that is refused.
     """
     published = continued(history.structure_of(version.nodes) for version in state.models)
     merge = merge_structures(published, structure_of(tree))
@@ -80,11 +77,7 @@ class SchemaHistory:
     def compare_record(
         self, output: OutputDataset, state: FolderState, record: SnapshotRecord
     ) -> tuple[str, ...]:
-        """The same for a snapshot that is about to be committed.
-
-        Raises:
-            HistoryIncompatible: as `compare`.
-        """
+        """The same for a snapshot that is about to be committed."""
         schema = self._documents.get(record.schema_hash)
         return self.compare(output, state, record.time, schema)
 
@@ -120,9 +113,6 @@ def refuse_conflicts(
 
     Returns:
         Contradictions that are published nevertheless.
-
-    Raises:
-        HistoryIncompatible: as `SchemaHistory.compare`.
     """
     conflicts = conflicts_with(others, time, schema)
     if conflicts and _refuses(output):
@@ -174,19 +164,15 @@ def delete_old_snapshots(
         gone = _removals(output, state, store_present(folder.store, state, now), coming)
         if not gone:
             return None
-        seq, moment = state.next_seq, run.clock()
-        return Tombstone(
-            seq=seq,
-            run_id=run.run_id,
-            written_at=moment,
-            tool_version=run.tool_version,
-            snapshots=first_ended(
-                tombstone_of(
-                    state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
-                )
-                for removal in gone
-            ),
+        head = run.head(state)
+        seq, moment = head["seq"], head["written_at"]
+        ended = (
+            tombstone_of(
+                state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
+            )
+            for removal in gone
         )
+        return Tombstone(**head, snapshots=first_ended(ended))
 
     times: list[EpochNanos] = []
     state = folder.log.read()

@@ -67,11 +67,7 @@ class InputReader:
         return bool(self._valueless.sources)
 
     def inputs(self, planned: PlannedSnapshot) -> SnapshotInputs:
-        """Read the sources of a snapshot, as far as they take part.
-
-        Raises:
-            SourceError: one of them cannot be read.
-        """
+        """Read the sources of a snapshot, as far as they take part."""
 
         @cache
         def published_rows() -> StructType | None:

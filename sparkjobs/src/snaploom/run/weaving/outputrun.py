@@ -29,13 +29,7 @@ from snaploom.run.job import POOL, Job
 from snaploom.run.reports.record import RunRecord, SessionFacts
 from snaploom.run.runevents import LeaseAwaited, SnapshotStarted
 from snaploom.run.session.spark import SparkStopped, result_settings, translated
-from snaploom.run.weaving.datafindings import (
-    SAMPLE_ROWS,
-    newest_columns,
-    sample_texts,
-    shows_samples,
-    snapshot_findings,
-)
+from snaploom.run.weaving import datafindings
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.inputs import Sharing
 from snaploom.run.weaving.parallel import OrderedWork, Turn
@@ -63,8 +57,6 @@ def holding_lease(folder: Folder, run: Run, job: Job) -> Iterator[Callable[[], N
 
     Raises:
         LeaseNotObtained: another run is at work.
-        Interrupted: somebody asked to stop.
-        SnaploomError: the folder is gone.
     """
     if job.lease is None:
         yield job.interruption.check
@@ -166,7 +158,7 @@ def _sample(run: OutputRun, folder: Folder) -> None:
     """Take some rows of the newest snapshot, if this run published it, for pages."""
     state = run.record.observations.state
     newest = None if state is None else next(iter(state.timeline[-1:]), None)
-    if state is None or newest is None or not shows_samples(run.output):
+    if state is None or newest is None or not datafindings.shows_samples(run.output):
         return
     record = state.records.live(newest)
     if record.run_id != run.writer.run_id or not record.files:
@@ -177,11 +169,14 @@ def _sample(run: OutputRun, folder: Folder) -> None:
         data_format = run.output.spec.output_folder.data_format
         with translated():
             frame = read_files(run.spark, [uri], data_format, struct_from(text))
-            found = [row.asDict(recursive=True) for row in frame.limit(SAMPLE_ROWS).collect()]
+            found = [
+                row.asDict(recursive=True)
+                for row in frame.limit(datafindings.SAMPLE_ROWS).collect()
+            ]
     except SnaploomError as error:
         _log.info("no rows are sampled: %s", error)
         return
-    run.record.sample = sample_texts(parse_schema(text, ""), found)
+    run.record.sample = datafindings.sample_texts(parse_schema(text, ""), found)
 
 
 def _weave_each(
@@ -284,8 +279,8 @@ def _record_outcome(
             outcome.record, woven.seconds, woven.warnings, result.columns, result.unmatched
         )
         bundle, tree = run.prepared.bundle, run.prepared.plan.tree
-        record.find(snapshot_findings(bundle, tree, outcome.record, result.unmatched))
-        record.find(newest_columns(folder, tree, outcome.record.time))
+        record.find(datafindings.snapshot_findings(bundle, tree, outcome.record, result.unmatched))
+        record.find(datafindings.newest_columns(folder, tree, outcome.record.time))
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()

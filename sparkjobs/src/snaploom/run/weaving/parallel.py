@@ -35,9 +35,6 @@ def in_parallel(
 
     Returns:
         Result of each that was begun, in the order of `names`.
-
-    Raises:
-        Exception: the first that `work` raised; nothing was begun after it.
     """
     return _Crew(names, after, most, work, goes_on).result()
 
@@ -165,9 +162,6 @@ class OrderedWork(Generic[Result]):
         """Let a work have its turn, and wait for its end; call it in ascending order.
 
         A work that is left out never has its turn, and neither begins nor ends any more.
-
-        Raises:
-            BaseException: whatever the work raised.
         """
         if self._most == 1:
             return self._work(number, Turn())

@@ -21,7 +21,7 @@ from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action, refuse_empty_root
 from snaploom.run.declarations import refuse
 from snaploom.run.reports.record import Observations, RunRecord
-from snaploom.run.runevents import EmitEvent, Estimate, RunEstimated, estimate_of
+from snaploom.run.runevents import EmitEvent, RunEstimated, estimate_of
 from snaploom.run.weaving.datafindings import changed_findings, listed_findings
 from snaploom.run.weaving.history import compare_structure
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
@@ -58,9 +58,6 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
 
     Returns:
         Warnings.
-
-    Raises:
-        ClockBehind: the clock is behind, and a source would be read at a wrong time.
     """
     newest = newest_moment(state)
     if newest is None or newest - present <= TOLERATED:
@@ -88,11 +85,9 @@ class PlannedRun:
     """A plan, and the state that it rests on."""
 
     bundle: Bundle
-    """The output, and what it refers to."""
     plan: RunPlan
     state: FolderState
     published: PublishedState
-    """Facts about the folder for planning."""
     present: EpochNanos
     """The instant to which ages are measured when snapshots are deleted."""
 
@@ -108,10 +103,6 @@ def plan_listed(
     """Look into the folder of an output, list its sources, and plan a run.
 
     Raises:
-        NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
-        InvalidDeclarations: anything else that the plan finds wrong.
-        PublicationError: the folder is not ours, or contradicts the declarations.
-        StorageError: it cannot be read.
         RootEmpty: the root has no snapshot, and that is to be a failure.
     """
     bundle, output, options = request.bundle, request.bundle.output, request.options
@@ -149,11 +140,6 @@ def plan_listed(
     return PlannedRun(bundle, plan, state, published, present)
 
 
-def estimate(planned: PlannedRun) -> Estimate:
-    """Estimate the publication of all that is due."""
-    return estimate_of(planned.state, len(planned.plan.due))
-
-
 def begin(
     planned: PlannedRun,
     record: RunRecord,
@@ -165,15 +151,13 @@ def begin(
 
     Returns:
         The snapshots that are to be woven.
-
-    Raises:
-        PublicationError: the clock is behind the log, and sources are read as of now.
     """
+    due = planned.plan.due
     for message in check_clock(planned.bundle, planned.state, clock()):
         record.warn(message)
     if options.selection.first is not None or options.selection.end is not None:
-        emit(RunEstimated(planned.bundle.output.name, estimate(planned)))
-    due = planned.plan.due
+        estimate = estimate_of(planned.state, len(due))
+        emit(RunEstimated(planned.bundle.output.name, estimate))
     record.plan(planned.plan, len(due))
     record.find(planned.plan.data_findings)
     failing = _record_unwoven(planned, record)

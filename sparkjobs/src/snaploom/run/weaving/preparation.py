@@ -26,7 +26,13 @@ from snaploom.output.icebergtable import TableLibrary
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import sources_behind
 from snaploom.plan.intervals import SourceSnapshots, settings_of
-from snaploom.plan.plan import PlannedSnapshot, Unforeseen, publishing_times
+from snaploom.plan.plan import (
+    PlannedSnapshot,
+    RunPlan,
+    Unforeseen,
+    followed,
+    publishing_times,
+)
 from snaploom.plan.retention import HeldSnapshot, removals_before
 from snaploom.plan.steps import Action, ExcludedSource, FailSnapshot, ReadSource, SkipSnapshot
 from snaploom.plan.tree import JoinTree
@@ -77,30 +83,21 @@ class Reading(Mapping[str, StructType]):
 # Forecasts the schema of every candidate before a run, where no data must be read for it.
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """The forecast of schemas before a run."""
-
-    snapshots: tuple[PlannedSnapshot, ...]
-    """The candidates, each as its schemas leave it."""
-    unforeseen: tuple[Unforeseen, ...] = ()
-    """Sources of which not everything could be forecast."""
-
-
-def foreseen(prepared: Prepared, check: Callable[[], None]) -> Forecast:
-    """The candidates, each as its schemas leave it.
+def foreseen(prepared: Prepared, check: Callable[[], None]) -> RunPlan:
+    """The plan with its candidates, each as its schemas leave it.
 
     As in a run, what fails leaves the candidates behind it to the next run.
 
     `check` is called before each candidate; what it raises comes out.
     """
     planned = prepared.plan.snapshots or ()
-    if any(one.action is Action.FAIL for one in planned):
-        return Forecast(planned)  # such a run weaves nothing
-    if all(one.action is not Action.PUBLISH for one in planned):
-        return Forecast(planned)
-    looked_at = tuple(_looked_at(prepared, planned, check))
-    return Forecast(looked_at, tuple(_unforeseen(prepared)))
+    unforeseen: tuple[Unforeseen, ...] = ()
+    # A run with a candidate that fails weaves nothing.
+    if prepared.plan.due and all(one.action is not Action.FAIL for one in planned):
+        planned = tuple(_looked_at(prepared, planned, check))
+        unforeseen = tuple(_unforeseen(prepared))
+    plan = followed(prepared.plan, planned, prepared.published, prepared.present)
+    return replace(plan, unforeseen=unforeseen)
 
 
 _OF_OTHERS = "it reads a source whose files do not contain them"
@@ -220,11 +217,7 @@ class OutputForecast:
     """The snapshots of one run, in its order."""
 
     def __init__(self, prepared: Prepared) -> None:
-        """Read the schemas of what is published.
-
-        Raises:
-            StorageError: they cannot be read.
-        """
+        """Read the schemas of what is published."""
         self._bundle = prepared.bundle
         self._tree = prepared.plan.tree
         self._present = prepared.present
@@ -234,13 +227,7 @@ class OutputForecast:
         self._woven: dict[tuple[tuple[str, str], ...], str] = {}
 
     def check(self, time: EpochNanos, frames: Mapping[str, DataFrame]) -> None:
-        """Raise what the run would raise of a snapshot, before it is written.
-
-        Raises:
-            SourceError: a key cannot be evaluated, or the format cannot hold the columns.
-            CheckInvalid: a check cannot be measured on these columns.
-            HistoryIncompatible: types that cannot be read together with what is published.
-        """
+        """Raise what the run would raise of a snapshot, before it is written."""
         key = tuple((name, frame.schema.json()) for name, frame in frames.items())
         output = self._bundle.output
         if key not in self._woven:
@@ -289,10 +276,6 @@ def prepare(
     """Look at folder and sources, and plan; what sources hold is released at the end of the block.
 
     Raises:
-        NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
-        InvalidDeclarations: anything else that the plan finds wrong.
-        PublicationError: the folder is not ours, or contradicts the declarations.
-        SourceError: a source cannot be listed.
         RootEmpty: the root has no snapshot, and that is to be a failure.
     """
     bundle = request.bundle
@@ -321,11 +304,7 @@ def prepare(
 
 
 def table_library(spark: SparkSession, output: OutputDataset) -> TableLibrary | None:
-    """Return the library that writes an output's Iceberg table; None for other formats.
-
-    Raises:
-        PublicationError: Spark has no Iceberg.
-    """
+    """Return the library that writes an output's Iceberg table; None for other formats."""
     if output.spec.output_folder.data_format is not DataFormat.ICEBERG:
         return None
     require_iceberg(spark, output.identity)
@@ -353,13 +332,10 @@ class OutputRun:
 
     spark: SparkSession
     prepared: Prepared
-    """The plan, and the state that it rests on."""
     writer: Run
     """In whose name it writes."""
     job: Job
-    """The caller's decisions."""
     record: RunRecord
-    """Facts for the Report."""
 
     @property
     def output(self) -> OutputDataset:

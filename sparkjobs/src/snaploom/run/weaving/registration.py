@@ -60,12 +60,7 @@ class TableRegistration:
         return self._name.count(".") < 2 and kind == "in-memory"
 
     def bring_up_to(self, state: FolderState) -> RegisteredTable:
-        """Bring the table up to a state of the folder.
-
-        Raises:
-            PublicationError: there is a table of this name that is not ours.
-            SnaploomError: the catalog refuses, in Snaploom's words.
-        """
+        """Bring the table up to a state of the folder."""
         with translated(self._output.identity):
             versions = history.newest_side(state, self._documents)
             merged = history.merged_schema(state, self._documents, tuple(versions))
@@ -139,11 +134,7 @@ class TableRegistration:
 
 
 def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
-    """Take the table of an output out of the catalog, where it is ours; its files stay.
-
-    Raises:
-        SnaploomError: the catalog refuses, in Snaploom's words.
-    """
+    """Take the table of an output out of the catalog, where it is ours; its files stay."""
     declared = output.spec.output_folder.register_table
     assert declared is not None
     table = _quoted(declared.name)

@@ -50,9 +50,6 @@ def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
     """Select the snapshots of a span of time.
 
     Snapshot times are before `end`; `option` names the argument to blame.
-
-    Raises:
-        ArgumentInvalid: no time lies in the span.
     """
     if first >= end:
         raise ArgumentInvalid(
@@ -66,11 +63,7 @@ def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
 
 
 def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
-    """Refuse to replace a published snapshot before its readers were thought of.
-
-    Raises:
-        ArgumentInvalid: anything but True was given.
-    """
+    """Refuse to replace a published snapshot before its readers were thought of."""
     if is_acknowledged is not True:
         raise ArgumentInvalid(
             "a published snapshot is to be replaced",
@@ -91,7 +84,6 @@ class PlanRequest:
     """The plan of one output."""
 
     bundle: Bundle
-    """The output, and what it refers to."""
     moment: EpochNanos
     options: RunOptions = AS_DECLARED
 

@@ -24,25 +24,12 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
 from snaploom.policy.addresses import S3, kind_of
+from snaploom.run import runevents
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.reports.record import Observations, RunRecord
-from snaploom.run.runevents import (
-    Estimate,
-    Event,
-    OfOutput,
-    run_interruptibly,
-    run_listeners,
-    signal_handlers,
-)
+from snaploom.run.session import providers
 from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere
-from snaploom.run.session.providers import (
-    IndexPlaces,
-    OpenSession,
-    no_indexes,
-    open_early,
-    own_session,
-)
-from snaploom.run.weaving.preflight import PlannedRun, begin, estimate, plan_listed
+from snaploom.run.weaving.preflight import PlannedRun, begin, plan_listed
 from snaploom.run.weaving.requests import PlanRequest, RunRequest
 from snaploom.sources.files.buckets import BucketFiles
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark, snapshot_bytes
@@ -118,7 +105,7 @@ class EndedRun:
     """A run that has nothing to weave."""
 
     report: Report
-    events: tuple[Event, ...]
+    events: tuple[runevents.Event, ...]
 
 
 @dataclass(frozen=True)
@@ -131,17 +118,13 @@ class SparkRun:
 
 def weave_outputs(
     request: RunRequest,
-    indexes: IndexPlaces = no_indexes,
-    open_session: OpenSession = own_session,
+    indexes: providers.IndexPlaces = providers.no_indexes,
+    open_session: providers.OpenSession = providers.own_session,
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
     A failed output does not keep the others from their turn; an interruption does. An output that
     reads what another one publishes has its turn after it.
-
-    Raises:
-        SparkNotStarted: Spark is needed, and there is none to work with.
-        Interrupted: before the first output was begun, or by somebody who insisted.
     """
     bundles, interruption = request.bundles, request.interruption
     run, allow = bundles[0].output.spec.run, request.options.allow
@@ -161,11 +144,11 @@ def weave_outputs(
         return ended
 
     with warnings_as_events(request.emit):
-        found = run_interruptibly(look, interruption, lambda: None, request.on_tick)
+        found = runevents.run_interruptibly(look, interruption, lambda: None, request.on_tick)
     if not isinstance(found, SparkRun):
         _show(found, request)
         return tuple(run.report for run in found)
-    opened = open_early(open_session, "snaploom", run, allow, is_small=found.is_small)
+    opened = providers.open_early(open_session, "snaploom", run, allow, is_small=found.is_small)
     return ondemand.weave_in_session(
         request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
@@ -175,13 +158,10 @@ def weave_outputs(
     )
 
 
-def preview(request: PlanRequest, open_session: OpenSession = own_session) -> RunPlan:
-    """Return the plan that a run would visit now, after preflight; nothing is written.
-
-    Raises:
-        SnaploomError: what preflight finds.
-        Interrupted: somebody pressed Ctrl-C.
-    """
+def preview(
+    request: PlanRequest, open_session: providers.OpenSession = providers.own_session
+) -> RunPlan:
+    """Return the plan that a run would visit now, after preflight; nothing is written."""
     bundle, files = request.bundle, _files(request)
     found = _planned_without_spark(request, files)
     if found is not None and not _is_woven(found.plan):
@@ -190,16 +170,14 @@ def preview(request: PlanRequest, open_session: OpenSession = own_session) -> Ru
     return _planned_in_session(request, files, open_session, foresee=True, small=small).plan
 
 
-def estimate_run(request: PlanRequest, open_session: OpenSession = own_session) -> Estimate:
-    """Estimate what it would take to publish what is selected; nothing is written.
-
-    Raises:
-        SnaploomError: what preflight finds.
-        Interrupted: somebody pressed Ctrl-C.
-    """
+def estimate_run(
+    request: PlanRequest, open_session: providers.OpenSession = providers.own_session
+) -> runevents.Estimate:
+    """Estimate what it would take to publish what is selected; nothing is written."""
     files = _files(request)
     found = _planned_without_spark(request, files)
-    return estimate(found or _planned_in_session(request, files, open_session))
+    planned = found or _planned_in_session(request, files, open_session)
+    return runevents.estimate_of(planned.state, len(planned.plan.due))
 
 
 def _files(request: PlanRequest) -> SourceFiles:
@@ -207,7 +185,7 @@ def _files(request: PlanRequest) -> SourceFiles:
 
 
 def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
-    with signal_handlers() as interruption:
+    with runevents.signal_handlers() as interruption:
 
         def look() -> PlannedRun | None:
             try:
@@ -217,7 +195,7 @@ def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedR
                 return None
 
         try:
-            return run_interruptibly(look, interruption, lambda: None, lambda: None)
+            return runevents.run_interruptibly(look, interruption, lambda: None, lambda: None)
         finally:
             interruption.check()
 
@@ -225,13 +203,13 @@ def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedR
 def _planned_in_session(
     request: PlanRequest,
     files: SourceFiles,
-    open_session: OpenSession,
+    open_session: providers.OpenSession,
     *,
     foresee: bool = False,
     small: bool = False,
 ) -> PlannedRun:
     run, allow = request.bundle.output.spec.run, request.options.allow
-    opened = open_early(open_session, "snaploom plan", run, allow, is_small=small)
+    opened = providers.open_early(open_session, "snaploom plan", run, allow, is_small=small)
     return ondemand.plan_in_session(request, files, opened, foresee=foresee)
 
 
@@ -245,10 +223,6 @@ def planned_without_spark(
     """Plan a run.
 
     `check` is called before each source is listed; what it raises comes out.
-
-    Raises:
-        SparkNeeded: a source or the folder cannot be listed otherwise.
-        SnaploomError: what preflight finds.
     """
     bundle = request.bundle
 
@@ -269,7 +243,7 @@ def begun_run(
 ) -> EndedRun | SparkRun:
     """The run of an output as far as it goes without Spark: to its end where nothing is due."""
     check = request.interruption.check
-    events: list[Event] = []
+    events: list[runevents.Event] = []
     record = RunRecord(bundle, new_run_id(clock()), events.append, clock)
     try:
         plan = PlanRequest(bundle, request.moment, request.options)
@@ -313,12 +287,12 @@ def _is_woven(plan: RunPlan) -> bool:
 
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
     emit, interruption = request.emit, request.interruption
-    with run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin:
+    with runevents.run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin:
         # After an interruption fewer have ended.
         for bundle, run in zip(request.bundles, ended, strict=False):
             follower = begin(bundle)
             for event in run.events:
                 name = bundle.output.name
-                emit(OfOutput(name, event) if request.options.parallel > 1 else event)
+                emit(runevents.OfOutput(name, event) if request.options.parallel > 1 else event)
                 follower.take(event)
             follower.ended(run.report)

@@ -132,7 +132,6 @@ class SnapshotWeaver:
 
         Raises:
             SourceChanged: the sources changed each time.
-            SnaploomError: the snapshot cannot be woven or published.
         """
         started, name = monotonic(), format_instant(planned.time)
         warnings: list[str] = []
@@ -273,7 +272,16 @@ class SnapshotWeaver:
         return Written(
             rows=counts.rows,
             schema=files.json(),
-            sources=_sources(planned, inputs.used),
+            sources=tuple(
+                SourceSnapshot(
+                    field_name=step.field_name,
+                    source=step.source,
+                    time=format_instant(inputs.used[step.field_name].time),
+                    fingerprint=inputs.used[step.field_name].fingerprint,
+                )
+                for step in planned.steps
+                if isinstance(step, ReadSource) and step.field_name in inputs.used
+            ),
             excluded=(*excluded, *inputs.outcome.excluded),
             joins=counts.joins,
             checks=checks,
@@ -388,18 +396,3 @@ def _read_columns(read: SourceFrame) -> ReadColumns:
     schema = read.frame.schema if read.unshaped is None else read.unshaped
     below = {alias: _read_columns(source) for alias, source in read.below.items()}
     return ReadColumns(schema.json(), read.time, below)
-
-
-def _sources(
-    planned: PlannedSnapshot, used: Mapping[str, SourceFrame]
-) -> tuple[SourceSnapshot, ...]:
-    return tuple(
-        SourceSnapshot(
-            field_name=step.field_name,
-            source=step.source,
-            time=format_instant(used[step.field_name].time),
-            fingerprint=used[step.field_name].fingerprint,
-        )
-        for step in planned.steps
-        if isinstance(step, ReadSource) and step.field_name in used
-    )

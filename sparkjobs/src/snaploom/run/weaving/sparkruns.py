@@ -15,14 +15,10 @@ from snaploom import ondemand
 from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.plan import followed
 from snaploom.run import runevents
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
-from snaploom.run.runevents import (
-    Begin,
-    run_listeners,
-)
+from snaploom.run.runevents import Begin, run_listeners
 from snaploom.run.session.providers import OpenedSession
 from snaploom.run.session.spark import configured, translated
 from snaploom.run.weaving.outputrun import weave_output
@@ -43,12 +39,7 @@ def weave_in_session(
     files: Mapping[str, SourceFiles],
     opened: OpenedSession,
 ) -> tuple[Report, ...]:
-    """Weave outputs, as `snaploom.run.weaving.runs.weave_outputs` describes it.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        Interrupted: before the first output was begun, or by somebody who insisted.
-    """
+    """Weave outputs, as `snaploom.run.weaving.runs.weave_outputs` describes it."""
     bundles, options, emit = request.bundles, request.options, request.emit
     interruption = request.interruption
     job = Job(
@@ -164,10 +155,6 @@ def plan_in_session(
     """Plan the run of one output; nothing is written.
 
     With `foresee` the plan has the schemas of its candidates.
-
-    Raises:
-        SnaploomError: what preflight finds, as `prepare` raises it.
-        Interrupted: somebody pressed Ctrl-C.
     """
     with runevents.signal_handlers() as interruption:
         job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
@@ -179,10 +166,7 @@ def plan_in_session(
             with prepare(spark, request, files=files) as prepared:
                 if not foresee:
                     return prepared
-                forecast = foreseen(prepared, interruption.check)
-                snapshots, held = forecast.snapshots, prepared.published
-                plan = followed(prepared.plan, snapshots, held, prepared.present)
-                return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
+                return replace(prepared, plan=foreseen(prepared, interruption.check))
 
         return run_in_group(work, job.group, interruption)
 

@@ -57,6 +57,11 @@ def field_column(index_id: str, field: str) -> str:
     return f"{index_id}.{field}"
 
 
+def whole_column(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
 class FileTable:
     """Rows of one pinned state of an index. Each column is loaded once; derived ones are cached."""
 
@@ -74,14 +79,10 @@ class FileTable:
     def column(self, name: str) -> pa.Array:
         """One column as one array; `KeyError` if there is none."""
         if name not in self._columns:
-            column = self._load([name]).column(name)
-            self._columns[name] = (
-                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            )
+            self._columns[name] = whole_column(self._load([name]).column(name))
         return self._columns[name]
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
-        """Something computed from columns, once."""
         if key not in self._derived:
             self._derived[key] = make()
         return cast(T, self._derived[key])
@@ -113,11 +114,7 @@ class Listing:
 
     @classmethod
     def parse(cls, lengths: str, modified: str, paths: str) -> Listing:
-        """Parse a listing from three joined strings, which cross from the JVM cheaply.
-
-        Raises:
-            ValueError: they do not speak of the same number of files.
-        """
+        """Parse a listing from three joined strings, which cross from the JVM cheaply."""
         sizes, times = _numbers(lengths), _numbers(modified)
         names = _lines(paths) if len(sizes) else pa.array([], pa.large_string())
         if not len(sizes) == len(times) == len(names):
@@ -270,12 +267,10 @@ class FileFacts:
 
     @property
     def lengths(self) -> pa.Array:
-        """Bytes (int64)."""
         return pa.array(self._lengths, pa.int64())
 
     @property
     def modified(self) -> pa.Array:
-        """Milliseconds since 1970 (int64)."""
         return pa.array(np.array(self._modified, np.int64) // _NANOS_PER_MILLI)
 
     @property

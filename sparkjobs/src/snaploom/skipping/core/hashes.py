@@ -3,44 +3,165 @@
 from __future__ import annotations
 
 import math
-import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from snaploom.skipping.core.definition import Value, arrow_type
 from snaploom.skipping.core.filetable import Mask
-from snaploom.skipping.core.terms import Value
-from snaploom.skipping.core.valueorder import Int64s, byte_buffers, has_integer_keys, key_of
+from snaploom.skipping.core.valueorder import (
+    Int64s,
+    byte_buffers,
+    has_integer_keys,
+    is_text,
+    key_of,
+    keys_of,
+    ordered,
+)
 
 # Spark's hashes, bit for bit: `xxhash64(value)` and the Murmur3 of its Bloom filters.
 
+UInt64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]
 
 SEED = 42
 """The seed of Spark's SQL function."""
 
-_MASK = 0xFFFF_FFFF_FFFF_FFFF
-_PRIME_1 = 0x9E37_79B1_85EB_CA87
-_PRIME_2 = 0xC2B2_AE3D_27D4_EB4F
-_PRIME_3 = 0x1656_67B1_9E37_79F9
-_PRIME_4 = 0x85EB_CA77_C2B2_AE63
-_PRIME_5 = 0x27D4_EB2F_1656_67C5
+_PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E37_79B1_85EB_CA87,
+        0xC2B2_AE3D_27D4_EB4F,
+        0x1656_67B1_9E37_79F9,
+        0x85EB_CA77_C2B2_AE63,
+        0x27D4_EB2F_1656_67C5,
+    )
+)
+_HALVES = ("boolean", "tinyint", "smallint", "int", "date", "float")
+"""Types that are hashed as 32 bits; the others with integer keys are hashed as 64."""
 
-_AS_INT = ("boolean", "tinyint", "smallint", "int", "date")
-_AS_LONG = ("bigint", "timestamp", "timestamp_ntz")
+
+def xxhash64(values: Sequence[Value], data_type: str) -> Int64s:
+    """Spark's signed `xxhash64` of values in Catalyst's form; depends on the type (rule S15)."""
+    keys = [key_of(value, data_type) for value in values]
+    if is_hashable(data_type):
+        return np.asarray(xxhash64_of(pa.array(values, arrow_type(data_type)), data_type))
+    # Of a long decimal the key is the unscaled value, moved so that bytes order it.
+    unscaled = [int.from_bytes(bytes(key), "big") - 2**127 for key in keys]
+    contents = [
+        each.to_bytes(((each if each >= 0 else ~each).bit_length() + 8) // 8, "big", signed=True)
+        for each in unscaled
+    ]
+    return np.asarray(xxhash64_of(pa.array(contents, pa.large_binary()), "binary"))
 
 
-def xxhash64(value: Value, data_type: str) -> int:
-    """Spark's signed `xxhash64` of a value in Catalyst's form; depends on the type (rule S15).
+def is_hashable(data_type: str) -> bool:
+    """Whether `xxhash64_of` knows a type: every kept one but decimals of more than 18 digits."""
+    return is_text(data_type) or has_integer_keys(data_type)
 
-    Raises:
-        ValueError: the value is none of that type.
-    """
-    return _signed(_hash(value, data_type))
+
+def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
+    """Spark's `xxhash64` (int64) of each value of a hashable type; NULL where it is NULL."""
+    if is_text(data_type):
+        offsets, data = byte_buffers(values)
+        lengths = np.diff(offsets)
+        order = np.argsort(-lengths, kind="stable")
+        hashes = np.empty(len(values), dtype=np.uint64)
+        hashes[order] = _of_sorted(data, offsets[:-1][order], lengths[order])
+    elif data_type in _HALVES:
+        hashes = _avalanche(_with_half(_start(4), _bits(values, data_type)))
+    else:
+        hashes = _avalanche(_with_word(_start(8), _bits(values, data_type)))
+    nulls = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(hashes.view(np.int64), pa.int64(), mask=nulls)
+
+
+def _bits(values: pa.Array, data_type: str) -> UInt64s:
+    """Bits that are hashed of fixed-width values: for halves, the lower 32 bits."""
+    if data_type in ("float", "double"):
+        numbers = ordered(values.fill_null(0).to_numpy(zero_copy_only=False))
+        return numbers.view(np.uint32 if data_type == "float" else np.uint64).astype(np.uint64)
+    keys = keys_of(values, data_type)
+    bits = np.asarray(keys, dtype=np.int64).view(np.uint64)
+    return bits & np.uint64(0xFFFF_FFFF) if data_type in _HALVES else bits
+
+
+def _of_sorted(data: npt.NDArray[np.uint8], starts: Int64s, lengths: Int64s) -> UInt64s:
+    words = _overlapping(data, np.dtype("<u8"))
+    state = _after_stripes(words, starts, lengths)
+    position, left = starts + lengths // 32 * 32, lengths % 32
+    for number in range(3):
+        rows = np.flatnonzero(left >= 8 * (number + 1))
+        state[rows] = _with_word(state[rows], words[position[rows] + 8 * number])
+    position, left = position + left // 8 * 8, left % 8
+    rows = np.flatnonzero(left >= 4)
+    halves = _overlapping(data, np.dtype("<u4"))[position[rows]].astype(np.uint64)
+    state[rows] = _with_half(state[rows], halves)
+    position, left = position + left // 4 * 4, left % 4
+    for number in range(3):
+        rows = np.flatnonzero(left > number)
+        block = data[position[rows] + number].astype(np.uint64) * _PRIME_5
+        state[rows] = _rotated(state[rows] ^ block, 11) * _PRIME_1
+    return _avalanche(state)
+
+
+def _after_stripes(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
+    state = np.uint64(SEED) + _PRIME_5 + lengths.astype(np.uint64)
+    striped = int(np.count_nonzero(lengths >= 32))
+    if not striped:
+        return state
+    seed = np.full(striped, SEED, dtype=np.uint64)
+    # A row for each lane, so that all of them take a step at once.
+    lanes = np.stack([seed + _PRIME_1 + _PRIME_2, seed + _PRIME_2, seed, seed - _PRIME_1])
+    places = starts[:striped] + np.arange(0, 32, 8)[:, None]
+    descending = -lengths
+    for at in range(0, int(lengths[0]) // 32 * 32, 32):
+        rows = int(np.searchsorted(descending, -(at + 32), "right"))
+        lanes[:, :rows] = _round(lanes[:, :rows], words[places[:, :rows] + at])
+    mixed = sum(
+        (_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
+        np.zeros(striped, dtype=np.uint64),
+    )
+    for lane in lanes:
+        mixed = (mixed ^ _round(np.zeros_like(lane), lane)) * _PRIME_1 + _PRIME_4
+    state[:striped] = mixed + lengths[:striped].astype(np.uint64)
+    return state
+
+
+def _overlapping(data: npt.NDArray[np.uint8], kind: np.dtype[np.unsignedinteger]) -> UInt64s:
+    count = max(0, len(data) - kind.itemsize + 1)
+    return np.ndarray((count,), kind, data if count else b"", strides=(1,))
+
+
+def _start(length: int) -> UInt64s:
+    return np.array([SEED + length], dtype=np.uint64) + _PRIME_5
+
+
+def _round(lane: UInt64s, word: UInt64s) -> UInt64s:
+    return _rotated(lane + word * _PRIME_2, 31) * _PRIME_1
+
+
+def _with_word(state: UInt64s, word: UInt64s) -> UInt64s:
+    mixed = state ^ (_rotated(word * _PRIME_2, 31) * _PRIME_1)
+    return _rotated(mixed, 27) * _PRIME_1 + _PRIME_4
+
+
+def _with_half(state: UInt64s, half: UInt64s) -> UInt64s:
+    return _rotated(state ^ (half * _PRIME_1), 23) * _PRIME_2 + _PRIME_3
+
+
+def _avalanche(state: UInt64s) -> UInt64s:
+    state = (state ^ (state >> np.uint64(33))) * _PRIME_2
+    state = (state ^ (state >> np.uint64(29))) * _PRIME_3
+    return state ^ (state >> np.uint64(32))
+
+
+def _rotated(value: UInt64s, by: int) -> UInt64s:
+    return (value << np.uint64(by)) | (value >> np.uint64(64 - by))
 
 
 def murmur3_longs(items: Int64s, seeds: Int32s) -> Int32s:
@@ -73,100 +194,6 @@ def murmur3_bytes(items: pa.LargeBinaryArray, seeds: Int32s) -> Int32s:
             state = _mixed(state, column.astype(np.int8).astype(np.int32).view(np.uint32))
         hashes[rows] = _finished(state, int(length)).view(np.int32)
     return hashes
-
-
-def _hash(value: Value, data_type: str) -> int:
-    if data_type in ("float", "double"):
-        return _hash_of_float(value, data_type)
-    key = key_of(value, data_type)
-    if data_type in _AS_INT:
-        return _hash_int(int(key))
-    if data_type in _AS_LONG:
-        return _hash_word(int(key))
-    if isinstance(value, Decimal):
-        if has_integer_keys(data_type):
-            return _hash_word(int(key))
-        # The key is the unscaled value, moved so that bytes order it.
-        unscaled = int.from_bytes(bytes(key), "big") - 2**127
-        length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-        return _hash_bytes(unscaled.to_bytes(length, "big", signed=True))
-    return _hash_bytes(bytes(key))
-
-
-def _hash_of_float(value: Value, data_type: str) -> int:
-    key_of(value, data_type)
-    number = float(value) + 0.0
-    if number != number:
-        return _hash_int(0x7FC0_0000) if data_type == "float" else _hash_word(0x7FF8 << 48)
-    if data_type == "float":
-        return _hash_int(struct.unpack(">i", struct.pack(">f", number))[0])
-    return _hash_word(struct.unpack(">q", struct.pack(">d", number))[0])
-
-
-def _hash_int(value: int) -> int:
-    return _avalanche(_with_half(_start(4), value & 0xFFFF_FFFF))
-
-
-def _hash_word(value: int) -> int:
-    return _avalanche(_with_word(_start(8), value & _MASK))
-
-
-def _hash_bytes(content: bytes) -> int:
-    state, at = _after_stripes(content)
-    end = len(content)
-    while at + 8 <= end:
-        state = _with_word(state, int.from_bytes(content[at : at + 8], "little"))
-        at += 8
-    if at + 4 <= end:
-        state = _with_half(state, int.from_bytes(content[at : at + 4], "little"))
-        at += 4
-    for byte in content[at:]:
-        state = _rotated(state ^ byte * _PRIME_5 & _MASK, 11) * _PRIME_1 & _MASK
-    return _avalanche(state)
-
-
-def _after_stripes(content: bytes) -> tuple[int, int]:
-    if len(content) < 32:
-        return _start(len(content)), 0
-    lanes = [SEED + _PRIME_1 + _PRIME_2, SEED + _PRIME_2, SEED, SEED - _PRIME_1]
-    stripes = len(content) // 32
-    words = struct.unpack(f"<{4 * stripes}Q", content[: 32 * stripes])
-    for at in range(0, len(words), 4):
-        lanes = [_round(lane, word) for lane, word in zip(lanes, words[at : at + 4], strict=True)]
-    state = sum(_rotated(lane & _MASK, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True))
-    for lane in lanes:
-        state = ((state ^ _round(0, lane)) * _PRIME_1 + _PRIME_4) & _MASK
-    return (state + len(content)) & _MASK, 32 * stripes
-
-
-def _start(length: int) -> int:
-    return (SEED + _PRIME_5 + length) & _MASK
-
-
-def _round(lane: int, word: int) -> int:
-    return _rotated((lane + word * _PRIME_2) & _MASK, 31) * _PRIME_1 & _MASK
-
-
-def _with_word(state: int, word: int) -> int:
-    return (_rotated(state ^ _round(0, word), 27) * _PRIME_1 + _PRIME_4) & _MASK
-
-
-def _with_half(state: int, half: int) -> int:
-    return (_rotated(state ^ (half * _PRIME_1 & _MASK), 23) * _PRIME_2 + _PRIME_3) & _MASK
-
-
-def _avalanche(state: int) -> int:
-    state = (state ^ state >> 33) * _PRIME_2 & _MASK
-    state = (state ^ state >> 29) * _PRIME_3 & _MASK
-    return state ^ state >> 32
-
-
-def _rotated(value: int, by: int) -> int:
-    return (value << by | value >> (64 - by)) & _MASK
-
-
-def _signed(value: int) -> int:
-    return value - 2**64 if value >= 2**63 else value
 
 
 def _mixed(state: UInt32s, block: UInt32s) -> UInt32s:
@@ -237,7 +264,6 @@ class BloomFilter:
     """A set that may answer yes by mistake, but never no."""
 
     functions: int
-    """Number of hash functions."""
     bits: npt.NDArray[np.bool_]
     """One truth value a bit; a multiple of 64."""
 
@@ -249,7 +275,6 @@ class BloomFilter:
         return cls(functions, np.zeros((wanted + 63) // 64 * 64, dtype=np.bool_))
 
     def put(self, items: ItemHashes) -> None:
-        """Add items."""
         for function in range(1, self.functions + 1):
             self.bits[items.positions(function, len(self.bits))] = True
 
@@ -267,7 +292,6 @@ class BloomFilter:
         return found
 
     def serialised(self) -> bytes:
-        """The filter in Spark's form."""
         words = np.packbits(self.bits, bitorder="little").view("<u8")
         header = np.array([VERSION, self.functions, len(words)], dtype=">i4")
         return header.tobytes() + words.astype(">u8").tobytes()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from snaploom.skipping.core.terms import Term, Value
+from snaploom.skipping.core.definition import Term, Value
 
 # A small algebra of predicates under SQL's three-valued logic.
 

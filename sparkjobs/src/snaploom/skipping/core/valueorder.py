@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.core.definition import Value, arrow_type
 
 Int64s = npt.NDArray[np.int64]
 
@@ -294,11 +294,7 @@ class Curve(StrEnum):
 
 
 def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """Position of each row on a curve, from ranks of a number of bits, one array per column.
-
-    Raises:
-        ValueError: there are too many columns for so many bits, or none.
-    """
+    """Position of each row on a curve, from ranks of a number of bits, one array per column."""
     if not ranks or bits * len(ranks) > MOST_BITS:
         raise ValueError(f"{len(ranks)} columns of {bits} bits do not fit {MOST_BITS} bits")
     if curve is Curve.LINEAR:

@@ -1,4 +1,8 @@
-"""The port of an index type: what it keeps of each file, and how it judges a predicate."""
+"""The port of an index type, its registry, and the evaluation of conditions by all indexes.
+
+A file is dropped only on proof. A condition that no index serves may be TRUE for any row, and has
+the reason.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,14 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, cast
 
+import numpy as np
 import pyarrow as pa
 
-from snaploom.errors import IndexNotPossible
+from snaploom.errors import IndexNotPossible, SkippingError
 from snaploom.extras import load_registered
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core import predicates
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term
+from snaploom.skipping.core.filetable import FileTable, Mask, nulls_column, values_column
 from snaploom.skipping.core.predicates import Leaf
 
 # Port of an index type: kept fields, builder, and proof.
@@ -24,7 +30,7 @@ class Feed(StrEnum):
     """Form of the values that a builder takes for each term, in batches of rows of one file."""
 
     VALUES = "VALUES"
-    """Values in the term's Arrow type (`snaploom.skipping.core.terms`)."""
+    """Values in the term's Arrow type (`snaploom.skipping.core.definition`)."""
     HASHES = "HASHES"
     """Spark's `xxhash64(term)` as int64, computed in the JVM, NULL where the term is NULL."""
 
@@ -41,7 +47,6 @@ class FooterColumn:
     """Least value, in the Arrow type in which the term is kept; null where the footer cannot prove
     it, or where there is no non-null value."""
     maximum: pa.Array
-    """Greatest value, likewise."""
 
     def slice(self, start: int, count: int) -> FooterColumn:
         """The same facts about some of the files."""
@@ -166,12 +171,7 @@ def registered_types() -> tuple[str, ...]:
 
 @cache
 def index_type(name: str) -> IndexType:
-    """The type of that name.
-
-    Raises:
-        IndexNotPossible: no such type is registered here, or its code cannot be loaded or is for
-            another version of Snaploom.
-    """
+    """The type of that name."""
     entry = _entries().get(name)
     if entry is None:
         raise IndexNotPossible(
@@ -187,3 +187,176 @@ def index_type(name: str) -> IndexType:
 @cache
 def _entries() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
+_LEAVES = (
+    predicates.Comparison,
+    predicates.In,
+    predicates.Residue,
+    predicates.StartsWith,
+    predicates.Contains,
+    predicates.EndsWith,
+    predicates.IsNull,
+    predicates.IsNotNull,
+)
+
+
+@dataclass(frozen=True)
+class ClauseReport:
+    """Result for one part of a condition."""
+
+    text: str
+    """The part, as people write it."""
+    served_by: tuple[str, ...]
+    """Labels of the indexes that answered it, in order of declaration."""
+    dropped: int
+    """Rows of the table that only it would drop."""
+    unserved: tuple[str, ...]
+    """Reasons why indexes, or none, did not answer; empty where one did and none failed."""
+    parts: tuple[ClauseReport, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Files that a query needs, with reasons."""
+
+    keep: Mask
+    """For each row of the table."""
+    clauses: tuple[ClauseReport, ...]
+    """One for each part that the condition demands all at once."""
+
+    @property
+    def dropped(self) -> int:
+        """Number of rows whose files are not needed."""
+        return int(len(self.keep) - np.count_nonzero(self.keep))
+
+
+def evaluate(
+    predicate: predicates.Predicate, definition: SkippingDefinition, files: FileTable
+) -> Evaluation:
+    """Decide for each row of the table whether its file may hold a row that the condition keeps."""
+    evaluator = _Evaluator(definition, files)
+    keep = np.ones(files.count, dtype=np.bool_)
+    clauses = []
+    for part in predicates.conjuncts(predicates.normal_form(predicate)):
+        needed, report = evaluator.clause(part)
+        keep &= needed
+        clauses.append(report)
+    return Evaluation(keep, tuple(clauses))
+
+
+@dataclass(frozen=True)
+class _Evaluator:
+    definition: SkippingDefinition
+    files: FileTable
+
+    def clause(self, predicate: predicates.Predicate) -> tuple[Mask, ClauseReport]:
+        match predicate:
+            case predicates.And(parts) | predicates.Or(parts):
+                return self._joined(predicate, parts)
+            case predicates.Constant(is_true):
+                return self._reported(predicate, np.full(self.files.count, is_true))
+            case predicates.Unknown(_, reason):
+                why = reason or "the condition is not understood"
+                return self._reported(predicate, self._all(), unserved=(why,))
+            case leaf if isinstance(leaf, _LEAVES):
+                return self._leaf(leaf)
+            case _:
+                raise TypeError(f"not in normal form: {predicates.predicate_text(predicate)}")
+
+    def _joined(
+        self, predicate: predicates.Predicate, parts: Sequence[predicates.Predicate]
+    ) -> tuple[Mask, ClauseReport]:
+        is_and = isinstance(predicate, predicates.And)
+        keep, reports = np.full(self.files.count, is_and), []
+        # One mask at a time: conditions may have thousands of parts, and tables a million rows.
+        for part in parts:
+            needed, report = self.clause(part)
+            keep = keep & needed if is_and else keep | needed
+            reports.append(report)
+        served = dict.fromkeys(label for report in reports for label in report.served_by)
+        unserved = dict.fromkeys(reason for report in reports for reason in report.unserved)
+        return self._reported(predicate, keep, tuple(served), tuple(unserved), tuple(reports))
+
+    def _leaf(self, leaf: predicates.Leaf) -> tuple[Mask, ClauseReport]:
+        candidates = [index for index in self.definition.indexes if leaf.term in index.terms]
+        usable = [index for index in candidates if index.enabled and self.definition.enabled]
+        keep, served = self._all(), []
+        unserved = [f"{index.label} is disabled" for index in candidates if index not in usable]
+        for index in usable:
+            answer = self._answer(index, leaf)
+            if isinstance(answer, str):
+                unserved.append(f"{index.label}: {answer}")
+            else:
+                keep &= answer
+                served.append(index.label)
+        if not candidates:
+            unserved.append(_no_index(leaf.term, self.definition.indexes))
+        return self._reported(leaf, keep, tuple(served), tuple(unserved))
+
+    def _answer(self, index: IndexDefinition, leaf: predicates.Leaf) -> Mask | str:
+        try:
+            return self._needed(index, leaf)
+        except KeyError as absent:
+            return f"it is not built yet: no column {absent.args[0]}"
+        except SkippingError as refused:
+            return refused.message
+        except Exception as failure:  # noqa: BLE001
+            # Types come from anywhere; a query of a user never fails by one (rule S14).
+            return f"it failed with {type(failure).__name__}: {failure}"
+
+    def _needed(self, index: IndexDefinition, leaf: predicates.Leaf) -> Mask | str:
+        position = index.terms.index(leaf.term)
+        if isinstance(leaf, predicates.IsNull):
+            return self._has_rows(nulls_column(index.index_id, position))
+        some_value = self._has_rows(values_column(index.index_id, position))
+        if isinstance(leaf, predicates.IsNotNull):
+            return some_value
+        kind = index_type(index.type)
+        answer = kind.may_match(index, self.files, leaf)
+        if answer is None:
+            return kind.unserved(index, leaf)
+        if answer.shape != some_value.shape or answer.dtype != np.bool_:
+            return "it did not answer for every file"
+        known = self._known(values_column(index.index_id, position))
+        return some_value & (answer | ~known)
+
+    def _has_rows(self, column: str) -> Mask:
+        def find() -> Mask:
+            counts = self.files.column(column)
+            known: Mask = counts.fill_null(1).to_numpy(zero_copy_only=False) != 0
+            return known
+
+        return self.files.derived(f"{column} is not nought", find)
+
+    def _known(self, column: str) -> Mask:
+        def find() -> Mask:
+            known: Mask = self.files.column(column).is_valid().to_numpy(zero_copy_only=False)
+            return known
+
+        return self.files.derived(f"{column} is known", find)
+
+    def _all(self) -> Mask:
+        return np.ones(self.files.count, dtype=np.bool_)
+
+    def _reported(
+        self,
+        predicate: predicates.Predicate,
+        keep: Mask,
+        served_by: tuple[str, ...] = (),
+        unserved: tuple[str, ...] = (),
+        parts: tuple[ClauseReport, ...] = (),
+    ) -> tuple[Mask, ClauseReport]:
+        dropped = int(len(keep) - np.count_nonzero(keep))
+        text = predicates.predicate_text(predicate)
+        return keep, ClauseReport(text, served_by, dropped, unserved, parts)
+
+
+def _no_index(term: Term, indexes: Sequence[IndexDefinition]) -> str:
+    others = {
+        other.data_type for index in indexes for other in index.terms if other.key == term.key
+    }
+    if others:
+        types = ", ".join(sorted(others))
+        return f"{term.label} is read as {term.data_type} and indexed as {types}"
+    return f"no index on {term.label}"

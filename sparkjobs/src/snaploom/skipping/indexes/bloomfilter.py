@@ -1,8 +1,12 @@
-"""BLOOM_FILTER: a Bloom filter over the hashes of each file's values, for point look-ups.
+"""BLOOM_FILTER over the hashes of each file's values, and TOKENS over the pieces of its texts.
 
-The entries are Spark's `xxhash64` of the values, in their own type (rule S15), so the filters are
-those of Flint, bit for bit, where the size is the same. A filter is sized when its file was seen,
-so it never holds more than it was made for; a file with too many distinct values is unknown.
+The entries of a Bloom filter are Spark's `xxhash64` of the values, in their own type (rule S15), so
+the filters are those of Flint, bit for bit, where the size is the same. A filter is sized when its
+file was seen, so it never holds more than it was made for; a file with too many distinct values is
+unknown.
+
+A text that contains a piece contains every n-gram (of bytes) of it. So TOKENS drop a file when one
+n-gram of the piece is proved absent; pieces shorter than an n-gram prove nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +18,29 @@ import numpy as np
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Value, arrow_type
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
 from snaploom.skipping.core.hashes import BloomColumn, BloomFilter, ItemHashes, xxhash64
-from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
-from snaploom.skipping.core.terms import Value, arrow_type
-from snaploom.skipping.core.valueorder import Int64s, is_text
+from snaploom.skipping.core.predicates import (
+    Comparison,
+    Contains,
+    EndsWith,
+    In,
+    Leaf,
+    Operator,
+    Residue,
+    StartsWith,
+)
+from snaploom.skipping.core.valueorder import Int64s, byte_buffers, is_text
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
-from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.columns import DistinctBuilder
-from snaploom.skipping.indexes.footerproofs import same_in, without_values
+from snaploom.skipping.indexes.columns import (
+    DistinctBuilder,
+    check_parameters,
+    check_terms,
+    integer_parameter,
+    same_in,
+    without_values,
+)
 from snaploom.types.schemas import INTEGER_BITS
 
 FIELD = "words"
@@ -56,7 +73,6 @@ class BloomFilterBuilder(DistinctBuilder):
         self._puts_values = puts_values
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch of hashes, or of values."""
         self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
 
     def finish(self) -> Mapping[str, object]:
@@ -114,15 +130,12 @@ class BloomFilterIndex:
             )
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """The filter in Spark's own serialised form."""
         return {FIELD: pa.large_binary()}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Hashes, or values where filters are to be those of Xskipper."""
         return Feed.VALUES if _puts_values(definition) else Feed.HASHES
 
     def builder(self, definition: IndexDefinition) -> BloomFilterBuilder:
-        """A collector for one file."""
         return BloomFilterBuilder(
             false_positives(definition), _items(definition), _puts_values(definition)
         )
@@ -147,7 +160,6 @@ class BloomFilterIndex:
         return None if items is None else filters.might_contain_any(items)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Index that would serve the leaf instead."""
         match leaf:
             case In(_, values, False):
                 return f"{len(values)} values times its files are more than {MOST_PROBES:,} probes"
@@ -178,8 +190,7 @@ def _values(leaf: Leaf) -> tuple[Value, ...] | None:
 def _item_hashes(definition: IndexDefinition, values: Sequence[Value]) -> ItemHashes | None:
     data_type = definition.term.data_type
     if not _puts_values(definition):
-        hashes = [xxhash64(value, data_type) for value in values]
-        return ItemHashes.of_longs(np.array(hashes, dtype=np.int64))
+        return ItemHashes.of_longs(xxhash64(values, data_type))
     if data_type in INTEGER_BITS:
         return ItemHashes.of_longs(np.array(values, dtype=np.int64))
     if is_text(data_type):
@@ -215,3 +226,110 @@ def _items(definition: IndexDefinition) -> int | None:
 
 
 BLOOM_FILTER = BloomFilterIndex()
+
+
+DEFAULT_SIZE = 3
+LARGEST_SIZE = 7
+"""Bytes of the longest n-gram, which is kept as an integer."""
+MOST_PIECES = 1_000
+"""Most values of an IN list that are probed."""
+
+
+class TokensBuilder(BloomFilterBuilder):
+    """Collects the distinct n-grams of one file, then fills a filter."""
+
+    def __init__(self, size: int, share: float) -> None:
+        super().__init__(share, None)
+        self._size = size
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        super().add([pa.array(n_grams(columns[0].drop_null(), self._size))])
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The index type."""
+
+    name: str = "TOKENS"
+
+    def check(self, definition: IndexDefinition) -> None:
+        """One term of text or binary; parameters `n` (bytes of an n-gram) and `fpp`."""
+        check_terms(definition, types=("string", "binary"))
+        check_parameters(definition, ("n", "fpp"))
+        _size(definition)
+        false_positives(definition)
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        return {FIELD: pa.large_binary()}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        return Feed.VALUES
+
+    def builder(self, definition: IndexDefinition) -> TokensBuilder:
+        return TokensBuilder(_size(definition), false_positives(definition))
+
+    def from_footers(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> ProvedFields:
+        """An empty filter, where the footer proves that there is no value."""
+        is_empty = without_values(columns[0])
+        return ProvedFields(
+            is_empty, same_in(is_empty, self.builder(definition).finish(), self.fields(definition))
+        )
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether every n-gram of the piece (or of one of several) may be in the file."""
+        pieces, size = _pieces(leaf), _size(definition)
+        if not 0 < len(pieces) <= MOST_PIECES or min(map(len, pieces)) < size:
+            return None
+        column = field_column(definition.index_id, FIELD)
+        filters = files.derived(f"{column} filters", lambda: BloomColumn(files.column(column)))
+        grams = (np.unique(n_grams(pa.array([piece], pa.large_binary()), size)) for piece in pieces)
+        found = [filters.might_contain_all(ItemHashes.of_longs(gram)) for gram in grams]
+        keep: Mask = np.logical_or.reduce(found)
+        return keep
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        pieces = _pieces(leaf)
+        if len(pieces) > MOST_PIECES:
+            return f"it probes {MOST_PIECES} texts at most: VALUE_SET serves long lists"
+        if pieces:
+            return f"a piece of less than {_size(definition)} bytes proves nothing"
+        return "n-grams prove only that a piece is absent: a range needs MIN_MAX"
+
+
+def n_grams(texts: pa.LargeBinaryArray, size: int) -> Int64s:
+    """All pieces of a length in texts (no NULL among them), as big-endian integers."""
+    offsets, data = byte_buffers(texts)
+    lengths = np.maximum(np.diff(offsets) - (size - 1), 0)
+    # Positions of all n-grams: those of each text one after another.
+    before = np.cumsum(lengths) - lengths
+    starts = np.arange(lengths.sum()) + np.repeat(offsets[:-1] - before, lengths)
+    grams = np.zeros(len(starts), dtype=np.int64)
+    for at in range(size):
+        grams = (grams << 8) | data[starts + at]
+    return grams
+
+
+def _pieces(leaf: Leaf) -> tuple[bytes, ...]:
+    match leaf:
+        case Contains(_, piece) | EndsWith(_, piece) | StartsWith(_, piece, False):
+            return (piece,)
+        case Comparison(_, Operator.EQ, value):
+            return _texts((value,))
+        case In(_, values, False):
+            return _texts(values)
+        case _:
+            return ()
+
+
+def _texts(values: Sequence[Value]) -> tuple[bytes, ...]:
+    texts = tuple(value for value in values if isinstance(value, bytes))
+    return texts if len(texts) == len(values) else ()
+
+
+def _size(definition: IndexDefinition) -> int:
+    return integer_parameter(definition, "n", DEFAULT_SIZE, 2, LARGEST_SIZE)
+
+
+TOKENS = Tokens()

@@ -1,8 +1,8 @@
-"""Kept columns of index types: keys, lists of values, and distinct values up to a limit."""
+"""Common parts of index types: checks of declarations, kept columns, and proofs by footers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core import predicates
+from snaploom.skipping.core.definition import IndexDefinition, Value, arrow_type
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.terms import Value
 from snaploom.skipping.core.valueorder import (
     Int64s,
     Keys,
@@ -22,7 +23,61 @@ from snaploom.skipping.core.valueorder import (
     ordered,
     sorted_keys,
 )
-from snaploom.skipping.indexes.base import pack, unpack
+from snaploom.skipping.indexes.base import FooterColumn, pack, unpack
+
+SUPPORTED = (
+    "boolean, tinyint, smallint, int, bigint, float, double, decimal, date, timestamp, "
+    "timestamp_ntz, string, binary"
+)
+
+
+def check_terms(
+    definition: IndexDefinition, count: int = 1, types: Collection[str] | None = None
+) -> None:
+    """Refuse another number of terms, or terms of other types; None for all keepable ones."""
+    if len(definition.terms) != count:
+        raise IndexNotPossible(
+            f"{definition.type} is kept about {count} column{'s' * (count > 1)}",
+            found=", ".join(term.label for term in definition.terms) or "none",
+            expected=str(count),
+            hint="declare one index for each column" if count == 1 else "name both columns",
+        )
+    for term in definition.terms:
+        kept_as = arrow_type(term.data_type)
+        if kept_as is None or (types is not None and term.data_type.split("(")[0] not in types):
+            raise IndexNotPossible(
+                f"{definition.type} cannot be kept about {term.label} of type {term.data_type}",
+                found=term.data_type,
+                expected=SUPPORTED if types is None else ", ".join(sorted(types)),
+                hint="index an expression of a supported type over it, or one of its fields",
+            )
+
+
+def check_parameters(definition: IndexDefinition, names: Collection[str]) -> None:
+    """Raise `IndexNotPossible` for parameters that the type does not have."""
+    for name, _ in definition.parameters:
+        if name not in names:
+            raise IndexNotPossible(
+                f"{definition.type} has no parameter {name}",
+                found=name,
+                expected=", ".join(sorted(names)) or "no parameters",
+            )
+
+
+def integer_parameter(
+    definition: IndexDefinition, name: str, default: int, least: int, most: int
+) -> int:
+    """A parameter that is a whole number within bounds, else `IndexNotPossible`."""
+    text = definition.parameter(name, str(default))
+    if text.strip().isdecimal() and least <= int(text) <= most:
+        return int(text)
+    raise IndexNotPossible(
+        f"parameter {name} of {definition.label} is not possible",
+        found=text,
+        expected=f"a whole number from {least} to {most}",
+        hint=f"the default is {default}",
+    )
+
 
 # Distinct values of one file, collected up to a limit: memory is bounded whatever the file.
 
@@ -86,15 +141,12 @@ class DistinctBuilder:
         self._distinct = DistinctValues(value_type, limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
         self._distinct.add(columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """Collected state."""
         return self._distinct.partial()
 
 
@@ -193,11 +245,7 @@ def compare(keys: Keys, operator: predicates.Operator, key: int | bytes) -> Mask
 
 
 def holds(leaf: predicates.Leaf, keys: Keys, data_type: str) -> Mask | None:
-    """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values.
-
-    Raises:
-        ValueError: a literal is none of that type.
-    """
+    """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values."""
     match leaf:
         case predicates.Comparison(_, operator, value):
             return compare(keys, operator, key_of(value, data_type))
@@ -243,3 +291,38 @@ def _is_in(keys: Keys, values: Sequence[Value], data_type: str) -> Mask:
     if isinstance(keys, np.ndarray):
         return np.isin(keys, literals)
     return as_mask(pc.is_in(keys, value_set=pa.array(literals, pa.large_binary())))
+
+
+def without_values(column: FooterColumn) -> Mask:
+    """Files in which the term is proved NULL in every row."""
+    return as_mask(pc.equal(column.values, 0))
+
+
+def with_one_value(column: FooterColumn) -> Mask:
+    """Files in which the term has values, all proved equal in Spark's order."""
+    is_same = pc.equal(column.minimum, column.maximum)
+    if pa.types.is_floating(column.minimum.type):
+        is_same = pc.or_(is_same, pc.and_(pc.is_nan(column.minimum), pc.is_nan(column.maximum)))
+    return as_mask(is_same) & as_mask(pc.greater(column.values, 0))
+
+
+def only_where(files: Mask, values: pa.Array) -> pa.Array:
+    """Values of some files, and null for the others."""
+    if files.all():
+        return values
+    return values.take(pa.array(np.arange(len(files)), mask=~files))
+
+
+def same_in(
+    files: Mask, row: Mapping[str, object], fields: Mapping[str, pa.DataType]
+) -> dict[str, pa.Array]:
+    """Fields that are the same in some files, and null for the others."""
+    places = pa.array(np.zeros(len(files), dtype=np.int64), mask=~files)
+    return {name: pa.array([row[name]], kind).take(places) for name, kind in fields.items()}
+
+
+def short_lists(values: pa.Array, with_value: Mask, known: Mask) -> pa.Array:
+    """Lists of one value in the files `with_value`, of none in other `known` ones; else null."""
+    offsets = np.concatenate([[0], np.cumsum(with_value, dtype=np.int32)]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return only_where(known, lists)

@@ -1,4 +1,4 @@
-"""MIN_MAX: the least and the greatest value of each file.
+"""MIN_MAX, the least and the greatest value of each file, and GEO_BOX, the box of its points.
 
 Every proof uses only that all values lie between the bounds, so bounds may be wider than the
 values: that is how long texts are kept. Either bound may be absent: nothing is known on that side.
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Value, arrow_type
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import (
     Comparison,
@@ -25,112 +25,119 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
 )
-from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Keys, is_text, key_of, ordered, ranks, sorted_keys
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields, pack, unpack
-from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.columns import (
     as_mask,
+    check_parameters,
+    check_terms,
     compare,
     kept_keys,
     kept_known,
+    only_where,
     past,
     successor,
+    without_values,
 )
-from snaploom.skipping.indexes.footerproofs import only_where, without_values
 
 LONGEST_BOUND = 1024
 """Bytes of the longest text or binary that is kept whole as a bound."""
 
 
+Sides = tuple[tuple[str, str], ...]
+"""For each term, the fields of its least and of its greatest value."""
+
+
 class BoundsBuilder:
-    """The least and the greatest value of one file, in Spark's order."""
+    """The least and the greatest value of each term in one file, in Spark's order."""
 
-    def __init__(self, data_type: str) -> None:
-        self._data_type = data_type
-        self._bounds = pa.array([], arrow_type(data_type))
-
-    def add_values(self, values: pa.Array) -> None:
-        """Add values, NULLs included."""
-        self._bounds = bounds_of(pa.concat_arrays([self._bounds, bounds_of(values)]))
-
-    @property
-    def bounds(self) -> pa.Array:
-        """No value, or two: the least and the greatest."""
-        return self._bounds
-
-    def row(self) -> tuple[Value | None, Value | None]:
-        """The bounds as they are kept."""
-        if not len(self._bounds):
-            return None, None
-        return kept_bound_values(self._bounds.to_pylist(), self._data_type)
-
-
-class MinMaxBuilder:
-    """Collects the bounds of one file."""
-
-    def __init__(self, data_type: str) -> None:
-        self._builder = BoundsBuilder(data_type)
+    def __init__(self, definition: IndexDefinition, sides: Sides) -> None:
+        self._sides = sides
+        self._types = [term.data_type for term in definition.terms]
+        self._bounds = [pa.array([], arrow_type(data_type)) for data_type in self._types]
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
-        self._builder.add_values(columns[0])
+        self._bounds = [
+            bounds_of(pa.concat_arrays([before, bounds_of(values)]))
+            for before, values in zip(self._bounds, columns, strict=True)
+        ]
 
     def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._builder.add_values(unpack(other)[0])
+        self.add(unpack(other))
 
     def partial(self) -> bytes:
-        """Collected state."""
-        return pack([self._builder.bounds])
+        return pack(self._bounds)
 
     def finish(self) -> Mapping[str, object]:
-        """Return the row."""
-        minimum, maximum = self._builder.row()
-        return {"min": minimum, "max": maximum}
+        row: dict[str, object] = {}
+        for sides, bounds, data_type in zip(self._sides, self._bounds, self._types, strict=True):
+            kept = kept_bound_values(bounds.to_pylist(), data_type) if len(bounds) else (None, None)
+            row.update(zip(sides, kept, strict=True))
+        return row
 
 
 @dataclass(frozen=True)
-class MinMax:
-    """The index type."""
+class Bounded:
+    """Common part of index types that keep bounds."""
 
-    name: str = "MIN_MAX"
-
-    def check(self, definition: IndexDefinition) -> None:
-        """Any one term of a type that has an order."""
-        check_terms(definition)
-        check_parameters(definition, ())
+    name: str
+    sides: Sides
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        """Both bounds, in the term's type."""
-        kept_as = arrow_type(definition.term.data_type)
-        return {"min": kept_as, "max": kept_as}
+        terms = zip(self.sides, definition.terms, strict=True)
+        return {side: arrow_type(term.data_type) for sides, term in terms for side in sides}
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """Values as they are."""
         return Feed.VALUES
 
-    def builder(self, definition: IndexDefinition) -> MinMaxBuilder:
-        """A collector for one file."""
-        return MinMaxBuilder(definition.term.data_type)
+    def builder(self, definition: IndexDefinition) -> BoundsBuilder:
+        return BoundsBuilder(definition, self.sides)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The footer's bounds, where it proves both or there is no value."""
-        bounds = footer_bounds(columns[0], definition.term.data_type)
-        return ProvedFields(bounds.files, {"min": bounds.low, "max": bounds.high})
+        """The footer's bounds, where it proves those of all terms, or that there is no value."""
+        terms = zip(columns, definition.terms, strict=True)
+        found = [footer_bounds(column, term.data_type) for column, term in terms]
+        proved: Mask = np.logical_and.reduce([each.files for each in found])
+        fields: dict[str, pa.Array] = {}
+        for (low, high), each in zip(self.sides, found, strict=True):
+            fields |= {low: only_where(proved, each.low), high: only_where(proved, each.high)}
+        return ProvedFields(proved, fields)
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
-        """Whether some value between the bounds makes the leaf TRUE."""
-        bounds = kept_bounds(files, definition.index_id, "min", "max", definition.term.data_type)
+        """Whether some value between the bounds of its term makes the leaf TRUE."""
+        low, high = self.sides[definition.terms.index(leaf.term)]
+        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
         return may_hold_between(bounds, leaf)
 
+
+class MinMax(Bounded):
+    """The least and the greatest value of one term."""
+
+    def check(self, definition: IndexDefinition) -> None:
+        check_terms(definition)
+        check_parameters(definition, ())
+
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "bounds prove nothing about the middle or the end of a text: TOKENS does"
         return "bounds prove nothing about this condition"
+
+
+class GeoBox(Bounded):
+    """The box of two numbers: latitude and longitude."""
+
+    def check(self, definition: IndexDefinition) -> None:
+        check_terms(definition, count=2, types=("float", "double", "decimal", "int", "bigint"))
+        check_parameters(definition, ())
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        return "a box proves nothing about this condition"
+
+
+MIN_MAX = MinMax("MIN_MAX", (("min", "max"),))
+GEO_BOX = GeoBox("GEO_BOX", (("south", "north"), ("west", "east")))
 
 
 def bounds_of(values: pa.Array) -> pa.Array:
@@ -165,7 +172,6 @@ class FooterBounds:
     low: pa.Array
     """One entry a file, null where no bound is kept."""
     high: pa.Array
-    """Likewise."""
 
 
 def footer_bounds(column: FooterColumn, data_type: str) -> FooterBounds:
@@ -246,11 +252,7 @@ def kept_bounds(
 
 
 def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
-    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing.
-
-    Raises:
-        ValueError: a literal is none of the bounds' type.
-    """
+    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing."""
     match leaf:
         case Comparison(_, operator, value):
             return _compared(bounds, operator, key_of(value, bounds.data_type))
@@ -322,6 +324,3 @@ def _all_among(bounds: Bounds, values: Sequence[Value]) -> Mask:
 
 def _prefixed(keys: Keys, prefix: bytes) -> Mask:
     return as_mask(pc.starts_with(keys, pattern=prefix))
-
-
-MIN_MAX = MinMax()

@@ -15,16 +15,16 @@ from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.lifecycle import declaration
-from snaploom.skipping.lifecycle.machine import (
+from snaploom.skipping.lifecycle.declaration import compare, current_definition
+from snaploom.skipping.lifecycle.operations import (
     USUAL,
     Timing,
     available,
     declared,
     operation,
     require_owner,
+    silent,
 )
-from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshplan import compare, current_definition
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 
 
@@ -68,14 +68,7 @@ def alter(
     progress: declaration.Progress = silent,
     timing: Timing = USUAL,
 ) -> StoredState:
-    """Change a skipping index, in one commit; none if nothing changes.
-
-    Raises:
-        IndexNotFound: there is no skipping index, or no index of an id.
-        IndexOwned: by a resource other than `acting_for`.
-        IndexBusy: another operation is in flight.
-        IndexNotPossible: an added index is not possible, or the reader has changed.
-    """
+    """Change a skipping index, in one commit; none if nothing changes."""
 
     def admit(state: StoredState) -> Altered:
         definition = declared(state, store)
@@ -116,12 +109,7 @@ def plan_alteration(
     target: declaration.IndexableTarget,
     next_index: int,
 ) -> Altered:
-    """Plan an alteration without doing it.
-
-    Raises:
-        IndexNotFound: there is no index of an id.
-        IndexNotPossible: an added index is not possible, or no index would be left.
-    """
+    """Plan an alteration without doing it."""
     _refuse_unknown(definition, alteration)
     kept: list[IndexDefinition] = []
     to_build: list[IndexDefinition] = []

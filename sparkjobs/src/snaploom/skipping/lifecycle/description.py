@@ -13,7 +13,7 @@ from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.policy.addresses import StoreKind, kind_of
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
-from snaploom.skipping.lifecycle.refreshplan import compare
+from snaploom.skipping.lifecycle.declaration import compare
 from snaploom.skipping.stores.catalog import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
@@ -29,9 +29,7 @@ class Coverage:
     indexed: int
     """Files that the rows describe as they are."""
     stale: int
-    """Files that changed since."""
     missing: int
-    """Files without a row."""
     gone: int
     """Rows whose files are no more."""
 
@@ -41,7 +39,6 @@ class IndexDescription:
     """One index of a skipping index."""
 
     definition: IndexDefinition
-    """Type, terms and parameters."""
     known: int
     unknown: int
     """Files that it does not cover: they are kept."""
@@ -76,7 +73,6 @@ class Description:
 
     @property
     def definition(self) -> SkippingDefinition | None:
-        """Current definition."""
         return self.state.definition
 
     def age_seconds(self, at: EpochNanos) -> float | None:

@@ -89,9 +89,7 @@ class CatalogProperties:
     """Properties that may name a location; empty for files that are no table."""
 
     table: Mapping[str, str] = field(default_factory=dict)
-    """The table's own."""
     database: Mapping[str, str] = field(default_factory=dict)
-    """Those of its database."""
 
 
 class FoundMetadata(Protocol):

@@ -94,7 +94,6 @@ class FolderBase:
 
     @property
     def uri(self) -> str:
-        """URI of the base."""
         return self._store.uri
 
     def index(self, target_uri: str) -> IndexStore:
@@ -102,7 +101,6 @@ class FolderBase:
         return self._open(folder_name(target_uri))
 
     def indexes(self) -> list[IndexStore]:
-        """Stores of every folder below the base that holds a state."""
         matches = (_STATE.fullmatch(info.key) for info in self._store.list(""))
         names = sorted({match[1] for match in matches if match})
         return [self._open(name) for name in names]
@@ -118,11 +116,7 @@ class FolderBase:
 def open_base(
     uri: str, keys: ParquetKeys | None = None, others: StoreOpener | None = None
 ) -> IndexBase:
-    """Open the base at a URI; `others` opens folders only Hadoop's client knows (rule P6).
-
-    Raises:
-        StorageError: no store is known for the scheme, or what it needs is not installed.
-    """
+    """Open the base at a URI; `others` opens folders only Hadoop's client knows (rule P6)."""
     match = _SCHEME.match(uri)
     scheme = match[1].lower() if match is not None else ""
     openers = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
@@ -165,7 +159,6 @@ class PinnedIndex:
     """An index in the state that the catalog read."""
 
     store: IndexStore
-    """Location."""
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
@@ -176,7 +169,6 @@ class Problem:
     """An index that cannot be used."""
 
     uri: str
-    """Location."""
     message: str
     """Reason: `unreadable: ...`."""
 
@@ -219,7 +211,6 @@ class IndexCatalog:
 
     @property
     def bases(self) -> tuple[IndexBase, ...]:
-        """Bases in order of preference."""
         return self._bases
 
     def find(self, target_uris: Iterable[str]) -> Found:
@@ -262,7 +253,6 @@ class IndexCatalog:
         return files
 
     def forget(self) -> None:
-        """Drop everything cached."""
         with self._lock:
             self._seen.clear()
             self._files.clear()

@@ -97,7 +97,6 @@ class Recorded:
     total: Usage = Usage()
     """All of them added up."""
     sessions: int = 0
-    """Documents that were read."""
     left_out: int = 0
     """Documents that are damaged, or of a newer Snaploom."""
 
@@ -121,32 +120,18 @@ class UsageLog:
         self._folder = f"{folder}{_FOLDER}"
 
     def write(self, session: str, usage: Usage) -> None:
-        """Write a session's sums, replacing its earlier ones.
-
-        Raises:
-            FolderNotWritable: the store refuses it, as one that may only be read does.
-            StorageError: the store does not answer.
-        """
+        """Write a session's sums, replacing its earlier ones."""
         document = UsageDocument(usage=usage).dump_json().encode() + b"\n"
         self._store.put(f"{self._folder}{session}.json", document)
 
     def read(self) -> Recorded:
-        """Sum of all documents.
-
-        Raises:
-            StorageError: the store does not answer.
-        """
         newest = self._newest()
         documents = [self._document(info) for info in newest]
         found = [usage for usage in documents if usage is not None]
         return Recorded(add_up(found), len(found), len(documents) - len(found))
 
     def last_used(self) -> EpochNanos:
-        """Time of the last use by a query; `NEVER` when no session recorded one.
-
-        Raises:
-            StorageError: the store does not answer.
-        """
+        """Time of the last use by a query; `NEVER` when no session recorded one."""
         for info in self._newest():
             usage = self._document(info)
             if usage is not None:
@@ -154,11 +139,7 @@ class UsageLog:
         return NEVER
 
     def sweep(self, now: EpochNanos) -> None:
-        """Remove old and excess documents; the newest always stays.
-
-        Raises:
-            StorageError: the store does not answer.
-        """
+        """Remove old and excess documents; the newest always stays."""
         newest = self._newest()
         fresh = newest[:1] + [i for i in newest[1:] if i.modified >= now - KEPT_DAYS * _DAY]
         kept = {info.key for info in fresh}
@@ -166,7 +147,6 @@ class UsageLog:
         self._store.delete(key for key in listed if key not in kept)
 
     def destroy(self) -> None:
-        """Remove everything."""
         self._store.delete([info.key for info in self._store.list(self._folder)])
 
     def _newest(self) -> list[ObjectInfo]:

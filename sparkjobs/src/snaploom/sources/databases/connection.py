@@ -172,11 +172,7 @@ class Login:
 def login_of(
     credentials: Credentials | None, environment: Mapping[str, str], resource: str
 ) -> Login | None:
-    """User name and password of a source; None where it needs none.
-
-    Raises:
-        CredentialsRefused: a variable is not set.
-    """
+    """User name and password of a source; None where it needs none."""
     if credentials is None:
         return None
     if credentials.from_plaintext is not None:
@@ -229,9 +225,6 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
 
     The driver is asked; executors, which may not have begun, have what the session starts them
     with.
-
-    Raises:
-        ZoneNotUtc: it does not.
     """
     zones = jvm_of(spark).java
     own = zones.util.TimeZone.getDefault()
@@ -275,7 +268,6 @@ class JdbcAddress:
     """Address of a database, and its connection settings."""
 
     resource: str
-    """`Kind/name` of the source."""
     driver_class: str
     url: str
     """Without user and password."""
@@ -302,9 +294,6 @@ class JdbcConnection:
         """Carry out one statement; its rows, every value as text.
 
         `path` is the field of the source that it comes from; `seconds` bound it, 0 for no bound.
-
-        Raises:
-            SourceError: the database refuses it.
         """
         try:
             carried_out = self.java.createStatement()
@@ -322,9 +311,6 @@ class JdbcConnection:
         """The rows of an answer of the catalogue, every value as text, by the column's label.
 
         `question` asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
-
-        Raises:
-            SourceError: the database refuses it.
         """
         try:
             answer = question(self.java.getMetaData())
@@ -356,7 +342,6 @@ def connect(spark: SparkSession, address: JdbcAddress) -> JdbcConnection:
 
     Raises:
         DriverMissing: there is no such driver, or it is not one for this kind of database.
-        SourceError: the database cannot be reached, or refuses.
     """
     jvm = jvm_of(spark)
     registry = jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry

@@ -11,12 +11,7 @@ from snaploom.confidential import without_user
 from snaploom.models.allowances import Allowances
 from snaploom.models.datasource import Credentials, DataSource, Jdbc, JdbcDriver, SnapshotSettings
 from snaploom.models.findings import Finding, make_finding
-from snaploom.policy.addresses import (
-    OF_ADMINISTRATOR,
-    literal_address,
-    plain_host,
-    refusal_of_address,
-)
+from snaploom.policy import addresses
 from snaploom.policy.fields import Findings, variable_findings
 from snaploom.policy.formatfaults import FORMAT_CODE
 from snaploom.policy.references import DeclaredColumns, Scope, columns_of
@@ -91,11 +86,7 @@ class TableNameInvalid(ValueError):
 
 
 def table_parts(reference: str) -> tuple[str, ...]:
-    """The names of a reference, outermost first, without quotes.
-
-    Raises:
-        TableNameInvalid: quotes do not match, a name is empty, or there are too many.
-    """
+    """The names of a reference, outermost first, without quotes."""
     parts: list[str] = []
     position = 0
     while True:
@@ -184,10 +175,10 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
 
 def _refusal_of_address(host: str, port: int) -> str:
     """Return why an address is none of a database; empty for a name, which is not resolved here."""
-    address = literal_address(plain_host(host))
+    address = addresses.literal_address(addresses.plain_host(host))
     if address is None:
         return ""
-    return refusal_of_address(address, OF_ADMINISTRATOR, host, port)
+    return addresses.refusal_of_address(address, addresses.OF_ADMINISTRATOR, host, port)
 
 
 def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:

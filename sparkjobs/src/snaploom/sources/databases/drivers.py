@@ -74,8 +74,8 @@ DRIVER_JARS = (
     ),
     DriverJar(
         "duckdb",
-        "org.duckdb:duckdb_jdbc:1.4.4.0",
-        "43f0cc93c892699162d46e8a45e2cbb92d92f74b933832f84c78ed551a2608df",
+        "org.duckdb:duckdb_jdbc:2.0.0.1",
+        "6cb8b0e0fc51b2e45aead2d2c1e1fd09dd10267db2966e69aaab0de67319f826",
     ),
 )
 """Each is called like the database that it reads, as `spec.jdbc.driver` names it."""
@@ -167,11 +167,9 @@ class Database:
     port: int | None
     """Port where none is given; None for a database that is a file."""
     options: frozenset[str]
-    """Options that a source may give."""
     dialect: str
     """Its SQL dialect by its name in sqlglot: where texts end, the meaning of conditions."""
     fixed: Mapping[str, str] = field(default_factory=dict)
-    """Options that every connection has."""
     is_host_bracketed: bool = True
     """Whether an address of IPv6 stands in brackets."""
     database_option: str | None = None
@@ -335,7 +333,8 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         dialect="sqlite",
         options=frozenset(),
         database_form=_FILE,
-        why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0",
+        why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0: declare its "
+        "file by hdfsLike with format: sqlite",
     ),
     JdbcDriver.H2: Database(
         driver_class="org.h2.Driver",

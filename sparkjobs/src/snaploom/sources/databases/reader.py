@@ -42,11 +42,7 @@ _AS_TEXT = (
 
 
 def as_declared(frame: DataFrame, fields: Sequence[SchemaField] | None, resource: str) -> DataFrame:
-    """The declared columns in their declared types; everything as it is where none are declared.
-
-    Raises:
-        SourceSchemaInvalid: a column is not there, is of another kind, or Spark would change it.
-    """
+    """The declared columns in their declared types; everything as it is where none are declared."""
     if fields is None:
         _refuse_changed(frame.schema.fields, resource)
         return frame
@@ -121,12 +117,7 @@ _TIMES = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 
 
 def open_database(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
-    """The reader of a table of a database.
-
-    Raises:
-        InvalidDeclarations: the source is not sound; the writer of the Bundle need not have
-            validated it.
-    """
+    """The reader of a table of a database."""
     if not isinstance(source, DatabaseSource):
         return None
     refused = errors_of(jdbc_findings(source.declared, source.source, context.allow))
@@ -149,11 +140,7 @@ class TableReader:
     table: DatabaseTable
 
     def listing(self) -> SourceSnapshots:
-        """The current snapshot; an empty table has one too.
-
-        Raises:
-            SourceError: the table is not there.
-        """
+        """The current snapshot; an empty table has one too."""
         self.table.look()
         return READ_TIME
 
@@ -162,7 +149,6 @@ class TableReader:
 
         Raises:
             SnapshotMissing: another time is asked for.
-            SourceError: the table cannot be read.
         """
         if snapshot != self.table.now:
             raise not_listed(self.name, snapshot)
@@ -185,7 +171,6 @@ class TableColumnReader:
 
         Raises:
             SnapshotValueInvalid: a row has NULL, an endless time, or a value of another format.
-            SourceError: the table cannot be read.
         """
         return SourceSnapshots.of(self._values)
 
@@ -194,7 +179,6 @@ class TableColumnReader:
 
         Raises:
             SnapshotMissing: there are none.
-            SourceError: the table cannot be read.
         """
         values = self._values.get(snapshot)
         if values is None:

@@ -97,7 +97,6 @@ def jdbc_frame(
     Each predicate is read by one task; without any, one task reads everything.
 
     Raises:
-        PySparkException: Spark or the database refuses.
         Py4JError: likewise.
     """
     if not predicates:
@@ -147,7 +146,6 @@ def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
     """Return the address of a source's database, and its connection settings.
 
     Raises:
-        UrlNotAllowed: it gives a whole URL.
         CredentialsRefused: a variable with user or password is not set.
     """
     if declared.url is not None and os.environ.get(ALLOW_URL_VARIABLE) != "true":
@@ -172,7 +170,6 @@ class DatabaseTable:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     declared: Jdbc
     now: EpochNanos
 
@@ -182,19 +179,11 @@ class DatabaseTable:
         return DATABASES[self.declared.driver]
 
     def look(self) -> None:
-        """Make sure that the table is there and may be read.
-
-        Raises:
-            SourceError: it is not, or the database cannot be reached.
-        """
+        """Make sure that the table is there and may be read."""
         _ = self._session
 
     def read(self, condition: str = "") -> DataFrame:
-        """The rows that meet a condition, or all; nothing but the schema is read yet.
-
-        Raises:
-            SourceError: the table cannot be read, or predicates do not split it.
-        """
+        """The rows that meet a condition, or all; nothing but the schema is read yet."""
         if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
             _ = self._counted
         frame = self._rows_that(condition) if condition else self.rows
@@ -205,9 +194,6 @@ class DatabaseTable:
         """Every value of a column, and how many rows have it; grouped by the database.
 
         `is_time` is whether it is a date or a timestamp.
-
-        Raises:
-            SourceError: the table cannot be read.
         """
         name = self.database.quoted(column)
         value = self.database.finite.format(column=name) if is_time else name
@@ -219,11 +205,7 @@ class DatabaseTable:
 
     @cached_property
     def rows(self) -> DataFrame:
-        """All of the table; its schema is known, and whether predicates split it is not yet.
-
-        Raises:
-            SourceError: the table cannot be read.
-        """
+        """All of the table; its schema is known, and whether predicates split it is not yet."""
         return self._rows_that("")
 
     def fingerprint(self, condition: str = "") -> str:

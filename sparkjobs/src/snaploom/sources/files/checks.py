@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
-from snaploom.files.typedfiles import FAULTS, LARGEST, RangedFile, RowsOfFiles, reader_at
+from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import read_footers
@@ -58,7 +58,8 @@ def type_mismatches(
     `own` has at least the declared columns; a column that files lack is no mismatch. The format is
     `parquet`, `orc` or `avro`.
     """
-    by_place = file_format.may_be_by_place and _is_by_place(own.names)
+    are_places = bool(own.names) and all(name.startswith(HIVE_PLACE) for name in own.names)
+    by_place = file_format.may_be_by_place and are_places
     stored = {fold_case(each.name): each for each in own.fields}
     for place, wanted in enumerate(declared.fields):
         found = stored.get(fold_case(wanted.name))
@@ -69,10 +70,6 @@ def type_mismatches(
         inner = _mismatches(found.dataType, wanted.dataType, file_format, wanted.name)
         for path, one, other in inner:
             yield TypeMismatch(place, path, one.simpleString(), other.simpleString())
-
-
-def _is_by_place(names: list[str]) -> bool:
-    return bool(names) and all(name.startswith(HIVE_PLACE) for name in names)
 
 
 def _mismatches(
@@ -125,7 +122,7 @@ _READ_AT_ONCE = 16
 def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
     """A file of which parts can be read; `OSError` where it cannot be opened."""
     if file.uri.startswith(_LOCAL):
-        return pa.OSFile(file.uri.removeprefix(_LOCAL), "rb")
+        return LocalFile(file.uri.removeprefix(_LOCAL))
     read = partial(FileEnds(client_of(spark)).range, file)
     return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
 
@@ -138,18 +135,15 @@ class TypedFiles:
     resource: str
     """`Kind/name` of the source."""
     format: FileFormat
+    options: Mapping[str, str]
+    """As declared."""
     _schemas: dict[str, pa.Schema] = field(default_factory=dict)
     """Schemas of files that were read, by URI."""
 
     def schema(
         self, file: ListedFile, columns: Collection[str] | None = None
     ) -> spark_types.StructType:
-        """The schema of a file, all of it or of some columns, whose case does not count.
-
-        Raises:
-            SourceNotReadable: it is not of its format.
-            SourceSchemaInvalid: Spark has no type for a column.
-        """
+        """The schema of a file, all of it or of some columns, whose case does not count."""
         wanted = None if columns is None else {name.lower() for name in columns}
         own = self._arrow(file)
         some = [one for one in own if wanted is None or one.name.lower() in wanted]
@@ -174,12 +168,7 @@ class TypedFiles:
     def rows(
         self, files: Sequence[ListedFile], schema: spark_types.StructType, file_column: str
     ) -> RowsOfFiles:
-        """The function that reads files in workers, with the columns of a schema.
-
-        Raises:
-            SourceNotReadable: a file is too large for a worker.
-            SourceSchemaInvalid: Arrow has no type for a column.
-        """
+        """The function that reads files in workers, with the columns of a schema."""
         for file in files:
             if file.length > LARGEST and not file.uri.startswith(_LOCAL):
                 raise self._not_readable(
@@ -196,13 +185,15 @@ class TypedFiles:
                 expected="types that Arrow has",
                 hint="declare the type that the files have",
             ) from None
-        return RowsOfFiles(self.format.reader, read, file_column)
+        arguments = self.format.arguments(self.options, schema=read)
+        return RowsOfFiles(self.format.reader, arguments, read, file_column)
 
     def _arrow(self, file: ListedFile) -> pa.Schema:
         if file.uri not in self._schemas:
             try:
+                read = reader_at(self.format.reader, self.format.arguments(self.options))
                 with opened_file(self.spark, file) as opened:
-                    self._schemas[file.uri] = reader_at(self.format.reader)(opened).schema
+                    self._schemas[file.uri] = read(opened).schema
             except FAULTS as error:
                 whole = f"whole {self.format.name} files"
                 raise self._not_readable(file, str(error)[:1000], whole) from None
@@ -245,12 +236,7 @@ class FileChecks:
     """URIs of files that need not be looked at again."""
 
     def check(self, files: Sequence[ListedFile]) -> None:
-        """Refuse files that Spark would read other than they are written.
-
-        Raises:
-            SourceSchemaInvalid: a declared type does not hold all values of a file's own.
-            SourceNotReadable: a file has records that Spark would read in part, or is broken.
-        """
+        """Refuse files that Spark would read other than they are written."""
         unknown = [file for file in files if file.uri not in self._passed]
         if not unknown:
             return

@@ -243,16 +243,21 @@ def layouts_of(
     """Return the line separators of files with others than plain lines, by Spark's URL.
 
     `paths` are globs, as Spark's reader takes them.
-
-    Raises:
-        SourceNotReadable: a file is not of its character set, or could mean several things.
     """
     lines = lines_of(spark, paths, dialect, options)
     seen = with_facts(lines.withColumn("inside", sf.lit(False)), dialect)
     found = seen.groupBy("file").agg(sf.max("is_garbled"), sf.max("is_special")).collect()
     for row in found:
         if dialect.is_strict and row[1]:
-            raise _not_of_charset(row[0], dialect, resource)
+            raise SourceNotReadable(
+                f"a CSV file is not {dialect.encoding}",
+                resource=resource,
+                path="spec.hdfsLike.formatOptions.encoding",
+                found=unquote(row[0]),
+                expected=f"text in {dialect.encoding}" + ", the default" * dialect.is_utf_8,
+                hint="give formatOptions encoding, such as ISO-8859-1 or UTF-16, or write "
+                "the file in UTF-8",
+            )
     # Spark finds line ends of more than one byte only in files that it reads as a whole.
     special = [row[0] for row in found if row[2] or dialect.is_wide]
     if not special:
@@ -381,15 +386,3 @@ def _faults(file: _File, dialect: CsvDialect, resource: str) -> Iterator[SourceN
             "text without U+0000",
             "remove it, or end records with LF",
         )
-
-
-def _not_of_charset(file: str, dialect: CsvDialect, resource: str) -> SourceNotReadable:
-    return SourceNotReadable(
-        f"a CSV file is not {dialect.encoding}",
-        resource=resource,
-        path="spec.hdfsLike.formatOptions.encoding",
-        found=unquote(file),
-        expected=f"text in {dialect.encoding}" + ", the default" * dialect.is_utf_8,
-        hint="give formatOptions encoding, such as ISO-8859-1 or UTF-16, or write "
-        "the file in UTF-8",
-    )

@@ -72,9 +72,6 @@ def fields_of(
     """The wanted column that each column of a file is, by its name without regard to case.
 
     Blanks around names do not count where nothing else has the name.
-
-    Raises:
-        ValueError: a wanted name could be that of several columns.
     """
     by_name, by_text = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
     for place, (name, text) in enumerate(zip(column_names(header), header, strict=True)):
@@ -143,11 +140,7 @@ class CsvFiles:
     """Headers by their line, or by the URI of a file whose line is not known."""
 
     def look_at(self, files: Sequence[ListedFile]) -> None:
-        """Find out the forms of files, each once.
-
-        Raises:
-            SourceNotReadable: as `layouts_of`.
-        """
+        """Find out the forms of files, each once."""
         unknown = [file for file in files if file.uri not in self._forms]
         dialect = dialect_of(self.options)
         layouts: Mapping[str, CsvLayout] = {}

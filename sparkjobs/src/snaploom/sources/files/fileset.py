@@ -81,7 +81,13 @@ class CapturedColumns:
         if len(rows) > 1:
             return None
         pairs = zip(next(iter(rows)), self.captures, strict=True)
-        return frame.select(*_data(frame), *(_constant(value, one) for value, one in pairs))
+        return frame.select(
+            *_data(frame),
+            *(
+                _typed(sf.lit(value).cast(_stored_type(one)), one).alias(one.name)
+                for value, one in pairs
+            ),
+        )
 
     def looked_up(
         self, frame: DataFrame, file_of_row: Column, by_url: Mapping[str, Captured]
@@ -122,10 +128,6 @@ class CapturedColumns:
 
 def _data(frame: DataFrame) -> list[Column]:
     return [sf.col(quote(name)) for name in frame.schema.names if name != _FILE_OF_ROW]
-
-
-def _constant(value: CapturedValue, capture: Capture) -> Column:
-    return _typed(sf.lit(value).cast(_stored_type(capture)), capture).alias(capture.name)
 
 
 def _typed(stored: Column, capture: Capture) -> Column:
@@ -178,11 +180,7 @@ class FileSet:
 
     @property
     def files(self) -> tuple[CapturedFile, ...]:
-        """Every file that the source has, by URI; listed once.
-
-        Raises:
-            SourceError: as `FileListing.files`.
-        """
+        """Every file that the source has, by URI; listed once."""
         return self.listing.files
 
     def read(
@@ -193,7 +191,6 @@ class FileSet:
         Without a schema it is inferred from one of these files, unless it is declared.
 
         Raises:
-            SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
         is_placed = self.prefix is not None and bool(self.prefix.captures) and len(files) > 1
@@ -235,13 +232,14 @@ class FileSet:
         the file of each row for `file_of_row` and `with_captures`.
 
         Raises:
-            SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
         # Before anything is read: what looks at files gives some of the options to Spark, too.
         self._allowed_format()
         try:
-            self._checks.check([file.file for file in files])
+            FileChecks(self.spark, self.resource, self.declared, self._own_schema).check(
+                [file.file for file in files]
+            )
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         if self.format.reader:
@@ -346,7 +344,7 @@ class FileSet:
     @cached_property
     def typed(self) -> TypedFiles:
         """The files as a reader of ours opens them."""
-        return TypedFiles(self.spark, self.resource, self.format)
+        return TypedFiles(self.spark, self.resource, self.format, self.declared.format_options)
 
     def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
         """Refuse values of text that reading would change, of each file once."""
@@ -450,10 +448,6 @@ class FileSet:
             partial(opened_file, self.spark),
         )
 
-    @cached_property
-    def _checks(self) -> FileChecks:
-        return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
-
     def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
         """Types of the declared columns in files; of several only where Spark merges schemas."""
         columns = [field.name for field in self.declared.schema_fields or ()]
@@ -464,7 +458,11 @@ class FileSet:
             for name, value in self.declared.format_options.items()
             if name.casefold() not in _SCHEMA_OPTIONS
         }
-        spark = self._of_nanoseconds if self.format.has_footers else self.spark
+        spark = (
+            _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
+            if self.format.has_footers
+            else self.spark
+        )
         reader = spark.read.format(self._allowed_format()).options(**options)
         reader = reader.option("mergeSchema", str(len(files) > 1).lower())
         try:
@@ -473,17 +471,8 @@ class FileSet:
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
-    @cached_property
-    def _of_nanoseconds(self) -> SparkSession:
-        """A session in which nanoseconds, which Spark has no type for, are whole numbers."""
-        return _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
-
     def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
-        """One schema of files that need not agree, of a format that Spark merges.
-
-        Raises:
-            SourceNotReadable: Spark cannot read them, or the types of a column differ.
-        """
+        """One schema of files that need not agree, of a format that Spark merges."""
         paths = [escape_glob(file.file.uri) for file in files]
         reader = self._reader(self.spark).option("mergeSchema", "true")
         try:

@@ -200,7 +200,6 @@ def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
     """Snapshots of a source whose rows hold them; None where Spark has to find them.
 
     Raises:
-        SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them, or read their ends.
     """
     declared, settings = listing.declared, listing.declared.snapshot.from_field_value

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 
 from py4j.protocol import Py4JError
@@ -37,11 +36,7 @@ class HadoopFiles:
     client: HadoopClient
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches.
-
-        Raises:
-            SourceNotReadable: the glob is malformed, or its file system cannot be asked.
-        """
+        """Files and folders that a glob matches."""
         try:
             listing = _Listing(self.client, glob)
             parts = split_glob(glob)
@@ -76,16 +71,8 @@ class HadoopFiles:
         return HadoopObjectStore(self.client, uri, create=create)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """So many bytes at the end of a file.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-        return self._ends.read(file, length)
-
-    @cached_property
-    def _ends(self) -> FileEnds:
-        return FileEnds(self.client)
+        """So many bytes at the end of a file."""
+        return FileEnds(self.client).read(file, length)
 
 
 class _Listing:

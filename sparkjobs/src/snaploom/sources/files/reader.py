@@ -48,7 +48,6 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
     """The schema of some of a source's files; None where one file's is that of all.
 
     Raises:
-        SourceNotReadable: Spark cannot read them.
         SourceSchemaInvalid: types of one column have nothing in common.
     """
     if len(some) < 2 or not are_asked(files.declared):
@@ -110,7 +109,6 @@ def merged_schema(
     Where a schema is not known, Spark merges them.
 
     Raises:
-        SourceNotReadable: Spark cannot read them.
         SourceSchemaInvalid: types of one column have nothing in common.
     """
     if None in schemas:
@@ -177,7 +175,6 @@ class ColumnReader:
 
         Raises:
             SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
-            SourceError: the files cannot be read.
         """
         return SourceSnapshots.of(self._enumerated.values)
 
@@ -274,11 +271,7 @@ class ColumnReader:
 
     @cached_property
     def _schema(self) -> spark_types.StructType | None:
-        """The schema with the fields of all files; None to let the format find one.
-
-        Raises:
-            SourceSchemaInvalid: types of one column have nothing in common.
-        """
+        """The schema with the fields of all files; None to let the format find one."""
         if not are_asked(self.files.declared):
             return None
         if not self.files.format.reader and not have_footer_schemas(self.files.declared):
@@ -390,7 +383,6 @@ class ReadTimeReader:
 
         Raises:
             SnapshotMissing: there are none, or another time is asked for.
-            SourceError: they cannot be read.
         """
         files = self.files.files
         if not files or snapshot != self.now:
@@ -427,7 +419,6 @@ class PathReader:
 
         Raises:
             SnapshotMissing: there are none.
-            SourceError: they cannot be read.
         """
         files = self.snapshots.files_of(snapshot)
         if not files:

@@ -95,9 +95,6 @@ def check_json(
     A source that takes records as they come (`mode`), or whose records may have comments
     (`allowComments`), is not looked at. With `multiLine` each file is what else a line is. `paths`
     are globs, as Spark's reader takes them.
-
-    Raises:
-        SourceNotReadable: naming the file and the line.
     """
     given = {name.casefold(): value for name, value in options.items()}
     if given.get("mode", "FAILFAST").upper() != "FAILFAST":
@@ -146,9 +143,6 @@ def check_text(
     """Refuse text that is not UTF-8, the only character set that Spark reads as text.
 
     `paths` are globs, as Spark's reader takes them.
-
-    Raises:
-        SourceNotReadable: naming the file.
     """
     wrong = text_lines(spark, paths, options).where(~sf.is_valid_utf8("line")).head()
     if wrong is not None:

@@ -50,11 +50,10 @@ def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFi
     """Drop files of a Snaploom folder that its manifest does not list as live.
 
     Raises:
-        StorageError: the manifest cannot be read.
         NotAPlainFile: a live file, or a folder on its way, is a link (local disks only).
     """
     keys: dict[str, set[str]] = {}
-    for match in _published(files):
+    for match in filter(None, (_PUBLISHED.fullmatch(file.uri) for file in files)):
         keys.setdefault(match["folder"], set()).add(match["key"])
     live = {
         folder: _live_keys(others, folder, found)
@@ -69,10 +68,6 @@ def is_any_published(folders: Iterable[str], others: OtherFiles) -> bool:
     found = (_PUBLISHED.fullmatch(f"{folder}/-") for folder in folders)
     outputs = {match["folder"] for match in found if match is not None}
     return any(_is_ours(others, output) for output in outputs)
-
-
-def _published(files: Iterable[ListedFile]) -> list[re.Match[str]]:
-    return [match for file in files if (match := _PUBLISHED.fullmatch(file.uri))]
 
 
 def _is_ours(others: OtherFiles, folder: str) -> bool:
@@ -141,7 +136,6 @@ class FileListing:
         """Every file of the source, by URI.
 
         Raises:
-            SourceNotReadable: listing fails, or a file is empty where its format has no such files.
             SourceFileUnmatched: a file does not begin with `sourceUriPrefix`.
             SnapshotValueInvalid: a captured value is NULL or not of its type.
             SparkNeeded: only Spark can list them, and `others` has none.
@@ -158,9 +152,6 @@ class FileListing:
         """Folders that have files, if their paths capture every value of the prefix.
 
         None where that is in any doubt, or wrong: `files` then has the answer, or an error.
-
-        Raises:
-            SparkNeeded: as `files`.
         """
         if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
             return None
@@ -329,12 +320,7 @@ class PathSnapshots:
 
     @cached_property
     def by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
-        """Files of each snapshot.
-
-        Raises:
-            SnapshotValueInvalid: a path has none.
-            SourceError: the files cannot be listed.
-        """
+        """Files of each snapshot."""
         by_value: dict[CapturedValue, list[CapturedFile]] = defaultdict(list)
         for file in self.listing.files:
             by_value[file.values[self.capture.name]].append(file)

@@ -231,9 +231,6 @@ class ValueChecks:
 
         `texts` has the records, read with the schema of `texts`; `file_of_row` names files as
         `FileSet.file_of_row`.
-
-        Raises:
-            SourceNotReadable: naming file, field and value, and the line where the format has any.
         """
         # Spark knows the file of a row only next to the scan.
         found = texts.select(file_of_row.alias("file"), sf.struct("*").alias("record"))
@@ -286,7 +283,9 @@ class ValueChecks:
         # As a single text, a line of JSON has its long numbers in another form.
         bad = check.bad(self.parsed(sf.col("line"), texts))
         parsed = sf.min(sf.when(bad.isNotNull(), number))
-        row = lines.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
+        row = lines.agg(
+            sf.coalesce(parsed, sf.min(sf.when(sf.col("line").contains(sf.lit(text)), number)))
+        ).head()
         return None if row is None else row[0]
 
     def _lines(self, uri: str) -> DataFrame | None:
@@ -429,7 +428,3 @@ def _of_values(bad: Callable[[Column], Column]) -> Callable[[Column], Column]:
 def _several(elements: Column) -> Column:
     """All elements of a name as one text, where there are several."""
     return sf.when(sf.size(elements) > 1, sf.to_json(sf.struct(elements)))
-
-
-def _has(text: str) -> Column:
-    return sf.col("line").contains(sf.lit(text))

@@ -11,13 +11,8 @@ from typing import Self
 from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
 from snaploom.models.findings import Finding, make_finding
+from snaploom.policy import queries
 from snaploom.policy.fields import Findings, duplicate_findings
-from snaploom.policy.queries import (
-    clause_findings,
-    facts_or_findings,
-    order_findings,
-    table_findings,
-)
 from snaploom.policy.references import Scope, undeclared_column
 from snaploom.policy.sqlfunctions import WORDS
 from snaploom.policy.sqltext import SqlFacts, SqlForm, SqlRefused, TokenKind, scan
@@ -164,18 +159,18 @@ def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str, scope: Scop
                 hint="remove it, or use complexVirtual with a snapshotQuery",
             ),
         )  # fmt: skip
-    facts, findings = facts_or_findings(spec.data_query, SqlForm.QUERY, owner, path, scope)
+    facts, findings = queries.facts_or_findings(spec.data_query, SqlForm.QUERY, owner, path, scope)
     if facts is None:
         return findings
     beyond = (*facts.beyond_simple, *facts.beyond_query)
     return (
-        *clause_findings(
+        *queries.clause_findings(
             beyond, f"SELECT, WHERE and GROUP BY over {spec.alias}", owner, path,
             hint="" if facts.beyond_query else "use complexVirtual, over one source or several",
         ),
         *findings,
-        *order_findings(facts, owner, path),
-        *table_findings(facts, [spec.alias], owner, path),
+        *queries.order_findings(facts, owner, path),
+        *queries.table_findings(facts, [spec.alias], owner, path),
         *(() if beyond else _reads_nothing(facts, spec, owner, path)),
         *(() if beyond else _undeclared_columns(spec, facts, owner, path, scope)),
     )  # fmt: skip
@@ -324,14 +319,14 @@ def _data_query(
 def _query(
     text: str, aliases: tuple[str, ...], owner: DataSource, path: str, scope: Scope
 ) -> tuple[SqlFacts | None, Findings]:
-    facts, findings = facts_or_findings(text, SqlForm.QUERY, owner, path, scope)
+    facts, findings = queries.facts_or_findings(text, SqlForm.QUERY, owner, path, scope)
     if facts is None:
         return None, findings
     if not facts.is_query:
-        return facts, clause_findings([facts.statement], "a SELECT", owner, path)
+        return facts, queries.clause_findings([facts.statement], "a SELECT", owner, path)
     return facts, (
-        *clause_findings(facts.beyond_query, "SELECT over the aliases", owner, path),
+        *queries.clause_findings(facts.beyond_query, "SELECT over the aliases", owner, path),
         *findings,
-        *order_findings(facts, owner, path),
-        *table_findings(facts, aliases, owner, path),
+        *queries.order_findings(facts, owner, path),
+        *queries.table_findings(facts, aliases, owner, path),
     )

@@ -109,7 +109,6 @@ class SimpleVirtualReader:
 
         Raises:
             SourceSchemaInvalid: Spark refuses the query over this snapshot's schema.
-            SourceError: the source cannot be read.
         """
         below = self.source.read(snapshot)
         alias, query = self.declared.alias, self.declared.data_query
@@ -160,7 +159,6 @@ class ComplexVirtualReader:
         Raises:
             SourceSchemaInvalid: snapshotQuery is refused, or returns other columns.
             SnapshotValueInvalid: an interval has no beginning or no end, or ends before it begins.
-            SourceError: a source cannot be read.
         """
         return SourceSnapshots(intervalset=self._intervalset)
 
@@ -170,7 +168,6 @@ class ComplexVirtualReader:
         Raises:
             SnapshotMissing: no interval holds this time.
             SourceSchemaInvalid: dataQuery is refused.
-            SourceError: a source cannot be read.
         """
         if self._intervalset.newest(snapshot, snapshot) is None:
             raise not_listed(self.name, snapshot)

@@ -66,8 +66,11 @@ def _renamed(data_type: spark.DataType, table: JsonValue, path: str) -> Iterator
     match data_type:
         case spark.StructType():
             listed = table.get("fields")
-            fields = [one for one in (listed if isinstance(listed, list) else []) if _is(one)]
-            known = {fold_case(str(one["name"])): one for one in fields if isinstance(one, dict)}
+            known = {
+                fold_case(str(one["name"])): one
+                for one in (listed if isinstance(listed, list) else [])
+                if isinstance(one, dict) and "name" in one
+            }
             for field in data_type.fields:
                 found = known.get(fold_case(field.name))
                 if found is None:
@@ -81,10 +84,6 @@ def _renamed(data_type: spark.DataType, table: JsonValue, path: str) -> Iterator
         case spark.MapType():
             yield from _renamed(data_type.keyType, table.get("key"), f"{path}key.")
             yield from _renamed(data_type.valueType, table.get("value"), f"{path}value.")
-
-
-def _is(field: JsonValue) -> bool:
-    return isinstance(field, dict) and "name" in field
 
 
 def _type(data_type: spark.DataType, ids: Iterator[int]) -> JsonValue:
@@ -134,11 +133,7 @@ _NAME_MAPPING = "schema.name-mapping.default"
 
 
 def require_iceberg(session: SparkSession, resource: str) -> None:
-    """Refuse a session that does not have Iceberg's library.
-
-    Raises:
-        PublicationError: it does not.
-    """
+    """Refuse a session that does not have Iceberg's library."""
     if has_class(session, "org.apache.iceberg.hadoop.HadoopTables"):
         return
     raise PublicationError(
@@ -187,7 +182,6 @@ class IcebergLibrary:
 
         Raises:
             HistoryIncompatible: the columns contradict those of the table.
-            PublicationError: Iceberg refuses, in its words.
         """
         try:
             table = self._newest(folder, number)
@@ -206,11 +200,7 @@ class IcebergLibrary:
             ) from error
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
-        """As `TableLibrary.lists`.
-
-        Raises:
-            PublicationError: Iceberg cannot read its lists, in its words.
-        """
+        """As `TableLibrary.lists`."""
         try:
             table = self._newest(folder, number)
             if table is None:
@@ -232,7 +222,9 @@ class IcebergLibrary:
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
         place = f"{folder}{TABLE}".removesuffix("/")
-        tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(self._configuration())
+        tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(
+            self.session._jsparkSession.sessionState().newHadoopConf()
+        )
         table = tables.load(place)
         newest = table.operations().current().metadataFileLocation()
         if not newest.endswith(f"/{version_key(number)}"):
@@ -317,9 +309,6 @@ class IcebergLibrary:
     def _document(self, metadata: JavaObject) -> bytes:
         parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
         return str(parser.toJson(metadata)).encode()
-
-    def _configuration(self) -> JavaObject:
-        return self.session._jsparkSession.sessionState().newHadoopConf()
 
     def _map(self, values: Mapping[str, str]) -> JavaObject:
         made = jvm_of(self.session).java.util.HashMap()

@@ -63,7 +63,6 @@ class PinnedTable:
 
     spark: SparkSession
     source: TableSource
-    """Location and format."""
 
     @property
     def resource(self) -> str:
@@ -72,12 +71,7 @@ class PinnedTable:
 
     @cached_property
     def version(self) -> str | None:
-        """The version: a snapshot's id (Iceberg) or a number (Delta); None before the first.
-
-        Raises:
-            SourceNotReadable: Spark has no library for the format, or there is no such table.
-            SourceError: it cannot be read.
-        """
+        """The version: a snapshot's id (Iceberg) or a number (Delta); None before the first."""
         self._require_library()
         try:
             return self._iceberg_version() if self._format == _ICEBERG else self._delta_version()
@@ -86,11 +80,7 @@ class PinnedTable:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """All rows of the version; there is one.
-
-        Raises:
-            SourceError: it cannot be read.
-        """
+        """All rows of the version; there is one."""
         assert self.version is not None  # the caller looked
         try:
             reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
@@ -112,11 +102,7 @@ class PinnedTable:
         return ()
 
     def change(self, now: SourceFiles) -> Change | None:
-        """The version that the table has now, if changed; the version read is kept with it.
-
-        Raises:
-            SourceError: the table cannot be read any more.
-        """
+        """The version that the table has now, if changed; the version read is kept with it."""
         version = PinnedTable(self.spark, self.source).version
         if version == self.version:
             return None
@@ -184,11 +170,7 @@ class TableReader:
     now: EpochNanos
 
     def listing(self) -> SourceSnapshots:
-        """The current snapshot; empty before the table's first version.
-
-        Raises:
-            SourceError: the table cannot be read.
-        """
+        """The current snapshot; empty before the table's first version."""
         return SourceSnapshots() if self.table.version is None else READ_TIME
 
     def read(self, snapshot: EpochNanos) -> SourceFrame:
@@ -196,7 +178,6 @@ class TableReader:
 
         Raises:
             SnapshotMissing: there is no version, or another time is asked for.
-            SourceError: the table cannot be read.
         """
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
@@ -216,7 +197,6 @@ class TableColumnReader:
 
         Raises:
             SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
-            SourceError: the table cannot be read.
         """
         return SourceSnapshots.of(self._values)
 
@@ -225,7 +205,6 @@ class TableColumnReader:
 
         Raises:
             SnapshotMissing: there are none.
-            SourceError: the table cannot be read.
         """
         values = self._values.get(snapshot)
         if values is None:

@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.core.definition import Term, arrow_type
 from snaploom.skipping.core.valueorder import (
     MOST_BITS,
     MOST_RANK_BITS,
@@ -131,11 +131,7 @@ def balanced(bytes_: int, target_file_size: int) -> int:
 def clustering_under(
     session: SparkSession, schema: spark_types.StructType, request: SortRequest
 ) -> Clustering:
-    """The columns of a request, resolved among those of a schema.
-
-    Raises:
-        IndexNotPossible: one of them is not there, comes twice, or has a type without an order.
-    """
+    """The columns of a request, resolved among those of a schema."""
     columns = columns_of(json.loads(schema.json()), {})
     terms = tuple(column_named(columns, session, name) for name in request.columns)
     return clustering_by(terms, request)

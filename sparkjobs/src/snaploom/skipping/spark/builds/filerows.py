@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
 from snaploom.skipping.core.filetable import (
     IDENTITY_FIELDS,
     Int64s,
@@ -22,10 +22,10 @@ from snaploom.skipping.core.filetable import (
     last_changes,
     nulls_column,
     values_column,
+    whole_column,
 )
-from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.base import FooterColumn, index_type
-from snaploom.skipping.indexes.footerproofs import only_where
+from snaploom.skipping.indexes.columns import only_where
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.footers import DirectReader, FooterReader, Footers, FooterTerm
 from snaploom.skipping.spark.builds.scan import Relation, Scanned, scan
@@ -50,7 +50,6 @@ class PartitionRows:
     """Values of partition columns in each file of a listing."""
 
     names: tuple[str, ...]
-    """Partition columns, in order."""
     paths: pa.Array
     """All files of the listing."""
     runs: Sequence[tuple[int, tuple[Literal, ...]]]
@@ -190,7 +189,7 @@ def build_rows(
 def _settled(files: pa.Table, counters: Counters) -> pa.Table:
     """Files whose recent change is old enough that another would show."""
     paths, modified, tags = (
-        _whole(files.column(name)) for name in ("path", "modified", "etag")
+        whole_column(files.column(name)) for name in ("path", "modified", "etag")
     )  # fmt: skip
     changed, granularity = last_changes(modified, tags), granularity_of(paths)
     wait_until_settled(granularity, changed)
@@ -198,10 +197,6 @@ def _settled(files: pa.Table, counters: Counters) -> pa.Table:
     for path in paths.filter(pa.array(is_future)).to_pylist():
         _leave_out(path, "was modified in the future, by this machine's clock", counters)
     return files.filter(pa.array(~is_future)).combine_chunks()
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _leave_out(path: str, why: str, counters: Counters) -> None:
@@ -213,7 +208,7 @@ def _looked_at(
     plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
 ) -> _Files:
     types = {definition.type for definition in indexes}
-    paths = _whole(files.column("path"))
+    paths = whole_column(files.column("path"))
     partitions = plan.partitions.numbers(paths) if PARTITION in types else None
     footers = None
     if plan.is_parquet and types - {PARTITION}:

@@ -21,13 +21,12 @@ from snaploom.parquet.batches import (
     ParsedFooters,
 )
 from snaploom.parquet.footers import END, footer_bytes, local_footer_bytes, parse_footer
-from snaploom.skipping.core.columnhashes import is_hashable, xxhash64_of
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import Term, arrow_type
-from snaploom.skipping.indexes.base import Feed, FileBuilder, FooterColumn, index_type
-from snaploom.skipping.spark.builds.scan import Scanned, as_kept
-from snaploom.skipping.spark.relations.hadoop import FileState, local_path, opened_state
-from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
+from snaploom.skipping.core.filetable import whole_column
+from snaploom.skipping.core.hashes import is_hashable, xxhash64_of
+from snaploom.skipping.indexes.base import Feed, FooterColumn, index_type
+from snaploom.skipping.spark.builds.scan import Collected, Feeding, Scanned, as_kept
+from snaploom.skipping.spark.relations.hadoop import FileState, JavaRule, local_path, opened_state
 
 # Rows about local Parquet files, read by Arrow without Spark: several times faster than a scan.
 
@@ -119,7 +118,13 @@ class DirectReader:
         columns = [metadata.schema.column(leaf).path for leaf in leaves if leaf is not None]
         if len(columns) != len(leaves) or _are_ambiguous(metadata, columns):
             return None
-        collected = _Collected(self.indexes)
+        hashed = {
+            f"hash {term.key}": (term.key, term.data_type)
+            for definition in self.indexes
+            if index_type(definition.type).feed(definition) is Feed.HASHES
+            for term in definition.terms
+        }
+        collected = Collected(0, [self._feeding(definition) for definition in self.indexes])
         for batch in source.iter_batches(
             _batch_rows(metadata, columns), columns=columns, use_threads=False
         ):
@@ -127,8 +132,16 @@ class DirectReader:
             known = {key: values for key, values in arrays.items() if values is not None}
             if len(known) != len(arrays):
                 return None
-            collected.add(known, batch.num_rows)
+            hashes = {name: xxhash64_of(known[key], kind) for name, (key, kind) in hashed.items()}
+            collected.add({**known, **hashes})
         return collected.finish() if collected.rows == metadata.num_rows else None
+
+    @staticmethod
+    def _feeding(definition: IndexDefinition) -> Feeding:
+        is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
+        return Feeding(
+            definition, tuple(f"{'hash ' * is_hashed}{term.key}" for term in definition.terms)
+        )
 
     def _values(self, batch: pa.RecordBatch, term: FooterTerm) -> pa.Array | None:
         """Values of a term in the Arrow type in which they are kept; None if in doubt."""
@@ -150,38 +163,6 @@ class DirectReader:
         if not _holds(values.type, term.data_type):
             return None
         return as_kept(values, arrow_type(term.data_type))
-
-
-class _Collected:
-    def __init__(self, indexes: Sequence[IndexDefinition]) -> None:
-        self._indexes = indexes
-        self._builders: list[FileBuilder] = [
-            index_type(definition.type).builder(definition) for definition in indexes
-        ]
-        self.rows = 0
-        self._nulls: dict[str, int] = {}
-
-    def add(self, values: Mapping[str, pa.Array], rows: int) -> None:
-        self.rows += rows
-        for key, array in values.items():
-            self._nulls[key] = self._nulls.get(key, 0) + array.null_count
-        hashes: dict[str, pa.Array] = {}
-        for definition, builder in zip(self._indexes, self._builders, strict=True):
-            fed = values
-            if index_type(definition.type).feed(definition) is Feed.HASHES:
-                for term in definition.terms:
-                    if term.key not in hashes:
-                        hashes[term.key] = xxhash64_of(values[term.key], term.data_type)
-                fed = hashes
-            builder.add([fed[term.key] for term in definition.terms])
-
-    def finish(self) -> tuple[Scanned, ...]:
-        found = []
-        for definition, builder in zip(self._indexes, self._builders, strict=True):
-            nulls = tuple(self._nulls.get(term.key, 0) for term in definition.terms)
-            values = tuple(self.rows - each for each in nulls)
-            found.append(Scanned(values, nulls, builder.finish()))
-        return tuple(found)
 
 
 def _are_ambiguous(metadata: pq.FileMetaData, columns: Sequence[str]) -> bool:
@@ -253,11 +234,11 @@ class Footers:
     @property
     def rows(self) -> pa.Array:
         """Rows in each file; null where the footer cannot be read."""
-        return _whole(self.facts.column("rows"))
+        return whole_column(self.facts.column("rows"))
 
     def column(self, place: int) -> FooterColumn:
         """Facts about the term at a place."""
-        return FooterColumn(*(_whole(self.facts.column(name)) for name in _names(place)))
+        return FooterColumn(*(whole_column(self.facts.column(name)) for name in _names(place)))
 
     def slice(self, start: int, count: int) -> Footers:
         """The same facts about some of the files."""
@@ -266,10 +247,6 @@ class Footers:
 
 def _names(place: int) -> tuple[str, str, str, str]:
     return (f"values{place}", f"nulls{place}", f"min{place}", f"max{place}")
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from snaploom.errors import SkippingError
-from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.definition import IndexDefinition, arrow_type
 from snaploom.skipping.indexes.base import Feed, FileBuilder, index_type
-from snaploom.skipping.spark.relations.hadoop import is_spelt_right, url_encoded
-from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.relations.hadoop import cause_of, is_spelt_right, url_encoded
 from snaploom.spark.jvm import chosen_python
 
 # Functions for Spark's Python workers: batches of rows in, partial states of builders out.
@@ -74,7 +72,7 @@ class Collecting:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Partial states of every file, as rows of `PARTIALS`."""
-        current: _File | None = None
+        current: Collected | None = None
         emitted = _Emitted()
         for batch in batches:
             files = batch.column(FILE).to_numpy(zero_copy_only=False)
@@ -93,7 +91,7 @@ class Collecting:
                 if current is None or current.file != files[start]:
                     if current is not None:
                         emitted.take(current)
-                    current = _File(int(files[start]), self.feedings)
+                    current = Collected(int(files[start]), self.feedings)
                 current.add({name: each[start:stop] for name, each in arrays.items()})
             if emitted.is_full:
                 yield emitted.batch()
@@ -115,7 +113,9 @@ def as_kept(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-class _File:
+class Collected:
+    """Builders of one file, and what they were fed."""
+
     def __init__(self, file: int, feedings: Sequence[Feeding]) -> None:
         self.file = file
         self.feedings = feedings
@@ -132,13 +132,21 @@ class _File:
         for feeding, builder in zip(self.feedings, self.builders, strict=True):
             builder.add([arrays[name] for name in feeding.columns])
 
+    def finish(self) -> tuple[Scanned, ...]:
+        found = []
+        for feeding, builder in zip(self.feedings, self.builders, strict=True):
+            nulls = tuple(self.nulls.get(name, 0) for name in feeding.columns)
+            values = tuple(self.rows - each for each in nulls)
+            found.append(Scanned(values, nulls, builder.finish()))
+        return tuple(found)
+
 
 class _Emitted:
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
         self._bytes = 0
 
-    def take(self, file: _File) -> None:
+    def take(self, file: Collected) -> None:
         for position, (feeding, builder) in enumerate(
             zip(file.feedings, file.builders, strict=True)
         ):
@@ -197,7 +205,6 @@ class Relation:
 
     @property
     def frame(self) -> DataFrame:
-        """Every file, every column."""
         return self.read()
 
     @property
@@ -224,11 +231,7 @@ def scan(
     *,
     is_everything: bool,
 ) -> ScanResult:
-    """Read files once and build all indexes; `is_everything` if the relation has no other files.
-
-    Raises:
-        SkippingError: reading fails whatever files are left out.
-    """
+    """Read files once and build all indexes; `is_everything` if the relation has no other files."""
     hashes = _path_hashes(relation.spark, paths)
     ambiguous = {path for owners in hashes.values() if len(owners) > 1 for path in owners}
     attempts = [[path for path in paths if path not in ambiguous]]

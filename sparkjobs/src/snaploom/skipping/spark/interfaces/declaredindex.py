@@ -27,6 +27,7 @@ from snaploom.skipping.lifecycle.declaration import (
     IndexableTarget,
     Progress,
     define,
+    plan_refresh,
 )
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
@@ -34,9 +35,7 @@ from snaploom.skipping.lifecycle.interchange import (
     interchange,
     registered_interchange,
 )
-from snaploom.skipping.lifecycle.machine import require_owner
-from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshplan import plan_refresh
+from snaploom.skipping.lifecycle.operations import require_owner, silent
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
 from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
@@ -50,14 +49,7 @@ _CATALOG = "spark_catalog."
 def find_metadata(
     spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
 ) -> FoundMetadata:
-    """Find the metadata store of a target in a folder or, if that is empty, by properties.
-
-    Raises:
-        IndexNotPossible: no package here knows such stores.
-        IndexNotFound: there is none.
-        IndexUnreadable: it is damaged, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is unavailable.
-    """
+    """Find the metadata store of a target in a folder or, if that is empty, by properties."""
     known = interchange()
     is_named = directory or not target.table
     properties = (
@@ -175,18 +167,12 @@ class Application:
     refresh: RefreshMode | None
     """Mode of the necessary refresh; None when its rows and the files agree."""
     steps: tuple[str, ...]
-    """The same, for people."""
 
 
 def plan_application(
     store: IndexStore, target: IndexableTarget, declaration: Declaration
 ) -> Application:
-    """Plan the steps without doing them.
-
-    Raises:
-        IndexOwned: another resource owns the index.
-        IndexNotPossible: something declared cannot be, or cannot be altered.
-    """
+    """Plan the steps without doing them."""
     state = store.read()
     definition = state.definition
     if definition is None or not state.exists:
@@ -217,11 +203,7 @@ def apply(
     application: Application,
     progress: Progress = silent,
 ) -> StoredState:
-    """Carry out planned steps.
-
-    Raises:
-        SkippingError: it cannot be done; queries use what was there before.
-    """
+    """Carry out planned steps."""
     declaration = application.declaration
     if application.is_new:
         operations.create(store, target, declaration)

@@ -26,8 +26,7 @@ from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.interfaces.enable import is_enabled, statistics
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import PathName, StorePlace, Subject
+from snaploom.skipping.statements.syntax import PathName, StorePlace, Subject, parse_subject
 from snaploom.skipping.stores.port import NEVER, StoredState
 from snaploom.skipping.stores.usage import Recorded
 

@@ -33,8 +33,7 @@ from snaploom.skipping.lifecycle.declaration import (
 )
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
-from snaploom.skipping.lifecycle.machine import require_owner
-from snaploom.skipping.lifecycle.operations import RefreshResult, silent
+from snaploom.skipping.lifecycle.operations import RefreshResult, require_owner, silent
 from snaploom.skipping.spark.interfaces import declaredindex
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
@@ -81,14 +80,7 @@ class SkippingIndexes:
         *,
         ignore_if_exists: bool = False,
     ) -> StoredState:
-        """Declare an index; nothing is indexed before the first refresh.
-
-        Raises:
-            IndexAlreadyExists: there is one.
-            IndexNotPossible: something declared cannot be; with all that cannot.
-            KeyUnavailable: it is to be encrypted, and there is no key management service.
-            TargetNotIndexable: there are no such files.
-        """
+        """Declare an index; nothing is indexed before the first refresh."""
         target = self.target(subject)
         declaration, base = self._placed(declaration, place or StorePlace(self.location))
         refuse_problems(declaration, target)
@@ -97,12 +89,7 @@ class SkippingIndexes:
         return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
 
     def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
-        """Bring an index up to date; every user may, not only the owner.
-
-        Raises:
-            IndexNotFound: there is none.
-            SkippingError: it cannot be refreshed; what was there before stays in use.
-        """
+        """Bring an index up to date; every user may, not only the owner."""
         confirmed = self._confirmed(subject, mode)
         if confirmed is not None:
             return confirmed
@@ -111,13 +98,7 @@ class SkippingIndexes:
         return operations.refresh(store, target, mode, progress=self.progress)
 
     def alter(self, subject: Subject, alteration: Alteration) -> StoredState:
-        """Change the declaration of an index.
-
-        Raises:
-            IndexNotFound: there is none.
-            IndexOwned: a resource owns it.
-            IndexNotPossible: an added index is not possible.
-        """
+        """Change the declaration of an index."""
         target = self.target(subject)
         store = self._store(target.target.uri, target.target.table)
         warn_of_unasked(target, alteration.add)
@@ -126,13 +107,7 @@ class SkippingIndexes:
     def plan(
         self, subject: Subject, declaration: Declaration, place: StorePlace
     ) -> declaredindex.Application:
-        """Plan `apply`.
-
-        Raises:
-            IndexNotPossible: something declared cannot be; with all that cannot.
-            KeyUnavailable: it is to be encrypted, and there is no key management service.
-            IndexOwned: another resource owns the index.
-        """
+        """Plan `apply`."""
         target = self.target(subject)
         declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
@@ -141,13 +116,7 @@ class SkippingIndexes:
     def apply(
         self, subject: Subject, declaration: Declaration, place: StorePlace
     ) -> declaredindex.Application:
-        """Bring an index to its declaration, and refresh stale rows; returns the steps done.
-
-        Raises:
-            IndexNotPossible: something declared cannot be; with all that cannot.
-            KeyUnavailable: it is to be encrypted, and there is no key management service.
-            IndexOwned: another resource owns the index.
-        """
+        """Bring an index to its declaration, and refresh stale rows; returns the steps done."""
         target = self.target(subject)
         declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
@@ -166,9 +135,6 @@ class SkippingIndexes:
             subject: table or path of the index.
             place: location of the index; omitted, the existing one.
             is_counted: whether the files are listed, to count those that the index covers.
-
-        Raises:
-            IndexNotFound: there is none, and no place was named.
         """
         if not is_counted:
             named = None if place is None else self._new_store(self.uri(subject), place)
@@ -187,55 +153,27 @@ class SkippingIndexes:
         return list_indexes(self._base(location) for location in self.locations)
 
     def usage(self, subject: Subject) -> Recorded | None:
-        """Usage of an index by queries; None where the store keeps none (OpenSearch).
-
-        Raises:
-            IndexNotFound: there is none.
-        """
+        """Usage of an index by queries; None where the store keeps none (OpenSearch)."""
         return recorded_usage(self._of(subject))
 
     def drop(self, subject: Subject) -> StoredState:
-        """Delete an index; `vacuum` removes its files.
-
-        Raises:
-            IndexNotFound: there is none.
-            IndexOwned: a resource owns it.
-        """
+        """Delete an index; `vacuum` removes its files."""
         return operations.drop(self._of(subject), acting_for=self.acting_for)
 
     def vacuum(self, subject: Subject) -> StoredState:
-        """Remove the files of an index that was dropped.
-
-        Raises:
-            IndexNotFound: nothing was dropped.
-            IndexOwned: a resource owns it.
-        """
+        """Remove the files of an index that was dropped."""
         return operations.vacuum(self._of(subject), acting_for=self.acting_for)
 
     def recover(self, subject: Subject) -> StoredState:
-        """Clean up after an operation that failed or died.
-
-        Raises:
-            IndexNotFound: there is none.
-            IndexBusy: the operation is alive.
-        """
+        """Clean up after an operation that failed or died."""
         return operations.recover(self._of(subject))
 
     def compact(self, subject: Subject) -> StoredState:
-        """Rewrite the small pieces of an index as one.
-
-        Raises:
-            IndexNotFound: there is none.
-        """
+        """Rewrite the small pieces of an index as one."""
         return operations.compact(self._of(subject))
 
     def export(self, subject: Subject, directory: str) -> Written:
-        """Write an index as a metadata store of version 4; replaces one of the same table.
-
-        Raises:
-            IndexNotFound: there is no index.
-            IndexNotPossible: version 4 cannot hold it; every reason is named.
-        """
+        """Write an index as a metadata store of version 4; replaces one of the same table."""
         exchanged = interchange()
         folder = open_store(directory, create=True, others=hadoop_stores(self.spark))
         return exchanged.export(self._of(subject), folder, self.keys)
@@ -256,12 +194,6 @@ class SkippingIndexes:
                 tables; omitted, the one that properties of the table or its database name.
             place: location of the index; by default below the session's first location.
             is_trusted: whether values are believed; without, each row is compared with its file.
-
-        Raises:
-            IndexAlreadyExists: there is an index.
-            IndexOwned: there is one, and a resource owns it.
-            IndexNotFound: there is no metadata store.
-            IndexNotPossible: it is about another table, or no row in it can be taken over.
         """
         target = self.target(subject)
         metadata = declaredindex.find_metadata(self.spark, target.target, directory, self.keys)
@@ -280,12 +212,7 @@ class SkippingIndexes:
         return metadata.import_into(store, target, is_trusted=is_trusted, progress=self.progress)
 
     def target(self, subject: Subject) -> SparkTarget:
-        """Files that a subject names.
-
-        Raises:
-            TargetNotIndexable: there are none that can be indexed.
-            FormatNotAllowed: their format, or an option, is on no list.
-        """
+        """Files that a subject names."""
         if isinstance(subject, TableName):
             return open_table(self.spark, ".".join(map(name_text, subject.parts)))
         file_format, options = self._readable(subject)

@@ -15,9 +15,9 @@ import numpy as np
 
 from snaploom.models.common import EpochNanos, now
 from snaploom.skipping.core.predicates import And, Constant, Not, Or, Predicate, Unknown, conjuncts
-from snaploom.skipping.evaluation import ClauseReport, Evaluation, evaluate
+from snaploom.skipping.indexes.base import ClauseReport, Evaluation, evaluate
 from snaploom.skipping.spark.optimizer.requests import Known
-from snaploom.skipping.spark.optimizer.translation.subjects import hint_of
+from snaploom.skipping.spark.optimizer.translation.conditions import hint_of
 from snaploom.skipping.stores.port import NEVER, IndexStore
 from snaploom.skipping.stores.usage import Usage, UsageLog, usage_log, with_reasons
 
@@ -94,12 +94,10 @@ class RelationOutcome:
 
     @property
     def dropped_files(self) -> int:
-        """Files that are not needed."""
         return self.files - self.kept_files
 
     @property
     def dropped_bytes(self) -> int:
-        """Their size."""
         return self.bytes - self.kept_bytes
 
 
@@ -203,19 +201,16 @@ class Counting:
         self._recent: deque[RelationOutcome] = deque(maxlen=RECENT)
 
     def add(self, outcome: RelationOutcome) -> None:
-        """Count a decision."""
         with self._lock:
             self._recent.append(outcome)
             self._sums = _added(self._sums, outcome, self._clock())
 
     def fail(self, message: str) -> None:
-        """Count a request that failed."""
         with self._lock:
             sums = self._sums
             self._sums = replace(sums, errors=sums.errors + 1, last_error=message)
 
     def read(self) -> Statistics:
-        """Return the counts so far."""
         with self._lock:
             return replace(self._sums, recent=tuple(self._recent))
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import cast
 
+from snaploom.skipping.core.definition import Term, Value, arrow_type, column_term
 from snaploom.skipping.core.predicates import value_text
-from snaploom.skipping.core.terms import Term, Value, arrow_type, column_term
 from snaploom.types.schemas import SQL_NAMES
 
 # Catalyst expressions as the optimizer rule serialises them, parsed once at this edge.

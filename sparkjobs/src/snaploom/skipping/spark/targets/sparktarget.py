@@ -19,10 +19,15 @@ from snaploom.files.stores import open_store
 from snaploom.output import layout
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
-from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    Target,
+    Term,
+    arrow_type,
+)
 from snaploom.skipping.core.predicates import Predicate, normal_form
-from snaploom.skipping.core.terms import Term, arrow_type
-from snaploom.skipping.indexes.checks import SUPPORTED
+from snaploom.skipping.indexes.columns import SUPPORTED
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, PartitionRows, build_rows
 from snaploom.skipping.spark.builds.footers import FooterTerm
@@ -31,11 +36,11 @@ from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import (
     IndexedConditions,
     condition_term,
+    term_of,
 )
-from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.expressions import Columns, parse
 from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, partition_columns
-from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
+from snaploom.skipping.spark.relations.hadoop import JavaRule, cause_of
 from snaploom.skipping.spark.targets.targetfiles import (
     ListedFiles,
     Reading,
@@ -57,11 +62,7 @@ def column_named(
     name: str,
     advice: Callable[[], str] | None = None,
 ) -> Term:
-    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint.
-
-    Raises:
-        IndexNotPossible: there is no such column, or no index can be kept about its type.
-    """
+    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint."""
     term = columns.find(_names(session, name))
     if term is None:
         raise IndexNotPossible(
@@ -178,17 +179,14 @@ class SparkTarget:
 
     @property
     def target(self) -> Target:
-        """Location of the files."""
         return self._target
 
     @cached_property
     def fingerprint(self) -> ReaderFingerprint:
-        """Their reader in the session in which the target was opened."""
         return fingerprint(self._header)
 
     @cached_property
     def partition_columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and Spark type of each partition column, in order."""
         return partition_columns(self._header)
 
     @property
@@ -202,20 +200,11 @@ class SparkTarget:
         return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
 
     def column(self, name: str) -> Term:
-        """The term of a column or nested field, with names as the schema spells them.
-
-        Raises:
-            IndexNotPossible: there is no such column, or no index can be kept about its type.
-        """
+        """The term of a column or nested field, with names as the schema spells them."""
         hint = partial(column_hint, self._session, self._target)
         return column_named(self._columns, self._session, name, hint)
 
     def expression(self, text: str) -> Term:
-        """The term of a deterministic expression over the columns.
-
-        Raises:
-            IndexNotPossible: it cannot be analysed, or is not decided by only the row.
-        """
         (analysed,) = self._analysed(text)
         parsed, data_type = parse(analysed["expression"]), str(analysed["type"])
         if data_type == "boolean":
@@ -245,23 +234,12 @@ class SparkTarget:
         return Relation(self._session, lambda: current.frame, columns)
 
     def list_files(self, where: str) -> pa.Table:
-        """The files there are now, as identity columns.
-
-        Raises:
-            IndexNotPossible: `where` speaks of something else than files.
-        """
         self._last = self._list()
         return only_chosen(self._session, where, self.partition_columns, self._last.listed)
 
     def build(
         self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
     ) -> Iterator[pa.Table]:
-        """Rows about some listed files, in bounded pieces.
-
-        Raises:
-            SkippingError: the files cannot be read at all.
-            IndexNotPossible: an expression does not mean any more what it was declared to mean.
-        """
         current = self._current
         plan = BuildPlan(
             relation=self.relation(term for index in indexes for term in index.terms),
@@ -279,7 +257,6 @@ class SparkTarget:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Files that builds have left out, by path, with the reason."""
         return self.counters.failures
 
     @property

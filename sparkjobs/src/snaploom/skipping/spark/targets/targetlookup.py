@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.models.skippingindex import Index
-from snaploom.skipping.core.definition import Target
+from snaploom.skipping.core.definition import Target, Term
 from snaploom.skipping.core.predicates import (
     And,
     Constant,
@@ -24,10 +24,9 @@ from snaploom.skipping.core.predicates import (
     Unknown,
     predicate_text,
 )
-from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
 from snaploom.skipping.spark.relations.fingerprint import FORMATS, REQUESTED, unusable
-from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
+from snaploom.skipping.spark.relations.hadoop import JavaRule, cause_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget, root_hint
 from snaploom.skipping.spark.targets.targetfiles import columns_frame
 from snaploom.skipping.statements.columns import name_text

@@ -19,6 +19,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import cast
 
+from snaploom.skipping.core.definition import Term, Value
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -35,12 +36,10 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
     Unknown,
 )
-from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.core.valueorder import key_of
-from snaploom.skipping.spark.optimizer.translation import conditions, subjects
-from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
+from snaploom.skipping.spark.optimizer.translation import conditions
+from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions, term_of
 from snaploom.skipping.spark.optimizer.translation.preimages import Branch, branches_of
-from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.expressions import (
     Call,
     Columns,
@@ -358,7 +357,7 @@ def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool
         tested = Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
     if names_of(subject) is not None:
         return tested
-    needed = subjects.null(subject, columns) if is_null else subjects.not_null(subject, columns)
+    needed = conditions.null(subject, columns) if is_null else conditions.not_null(subject, columns)
     return tested if needed is None else And((needed, tested))
 
 

@@ -9,34 +9,32 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 
+from snaploom.skipping.core.definition import Value
 from snaploom.skipping.core.predicates import And, Constant, Operator, Or, Predicate
-from snaploom.skipping.core.terms import Value
-from snaploom.skipping.spark.optimizer.translation.casts import (
+from snaploom.skipping.spark.optimizer.translation.spans import (
+    COUNTED_BITS,
     DAY,
     DECIMAL,
     FLOATING,
     ZERO,
     ZONE,
     ColumnTypes,
+    Period,
     Rule,
+    Span,
+    Spans,
     Step,
     cast,
+    clipped,
+    limits,
     mode_of,
     remainder,
     rounded,
-    split,
-    type_of,
-)
-from snaploom.skipping.spark.optimizer.translation.spans import (
-    COUNTED_BITS,
-    Period,
-    Span,
-    Spans,
-    clipped,
-    limits,
     rounded_from,
     scaled,
     shifted,
+    split,
+    type_of,
     unit_of,
     widened,
     wrapped,
