@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +97,22 @@ class DeclaredModel:
             return self._physical(spec["complexVirtual"]["dataSources"][0]["dataSource"])
         return source
 
-    def table(self, source: str) -> str:
-        """The table of a source, or the source's name where no table has it."""
-        name = plain(self._physical(source).removesuffix("-files"))
+    def tables(self, source: str) -> tuple[str, ...]:
+        """The tables of a source, several where it reads the files of several as its snapshots.
+
+        The source's name where no table has it.
+        """
+        physical = self._physical(source)
+        name = plain(physical.removesuffix("-files"))
+        if name in self._tables:
+            return (self._tables[name],)
+        globs = self._specs["DataSource"][physical].get("hdfsLike", {}).get("sourceUriGlobs", ())
+        stems = [Path(glob).name.partition(".")[0] for glob in globs]
+        read = sorted(t for t in self._tables.values() if any(fnmatch(t, stem) for stem in stems))
         fitting = [key for key in self._tables if name.endswith(key)]
-        return self._tables[name] if name in self._tables else (
-            self._tables[max(fitting, key=len)] if fitting else source
-        )  # fmt: skip
+        if read or not fitting:
+            return tuple(read) or (source,)
+        return (self._tables[max(fitting, key=len)],)
 
     def is_dated(self, source: str) -> bool:
         """Whether a snapshot of it is chosen by time, so that not all of its rows are joined."""
@@ -131,9 +141,10 @@ class DeclaredModel:
     def links(self) -> frozenset[Link]:
         """Every declared relationship, between tables."""
         return frozenset(
-            (self.table(one.source), one.columns, self.table(other.source), other.columns)
+            (child, one.columns, parent, other.columns)
             for name in self._specs["DataRelationship"]
             for one, other in combinations(self._keys(name), 2)
+            for child, parent in product(self.tables(one.source), self.tables(other.source))
         )
 
     @cached_property
@@ -274,7 +285,8 @@ def _joined(
     """SQL of the same hashes by joins of the tables; or columns that are in no table."""
 
     def place(source: str) -> str:
-        return f"'{tables}/{model.table(source)}.parquet'"
+        files = ", ".join(f"'{tables}/{table}.parquet'" for table in model.tables(source))
+        return f"read_parquet([{files}], union_by_name = true)"
 
     query = f"{place(model.root)} AS t0"
     ends = [model.root]

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.discovery.datasetfiles import DataSet
 from support.discovery.quality import judged
 from support.discovery.stars import star, write_tables
+from support.discovery.warehouses import warehouse
 
 from snaploom.plugins.discovery.discover import Discovery, discover
 from snaploom.plugins.discovery.foundfiles import Question
@@ -21,16 +23,21 @@ def links(result: Discovery) -> set[str]:
     return {f"{one.source} > {one.target}" for one in result.relationships.declared}
 
 
-@pytest.mark.parametrize("seed", [0, 3, 15, 36])
+@pytest.mark.parametrize(
+    "data",
+    [*map(star, (0, 3, 15, 36)), *map(warehouse, (2, 21, 29, 55))],
+    ids=lambda data: data.name,
+)
 def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
-    tmp_path: Path, seed: int
+    tmp_path: Path, data: DataSet
 ) -> None:
-    data = star(seed)
     data.write(tmp_path)
     result = discover([str(tmp_path)], "file:///m/")
-    stated = {guess.what.partition(" ")[0] for guess in result.guesses}
-    wrong = {f"{child}.{columns[0]}" for child, columns, *_ in judged(data, result).wrong}
-    missed = {f"{child}.{columns[0]}" for child, columns, *_ in judged(data, result).missed}
+    stated = {guess.what.removesuffix(" refers to") for guess in result.guesses}
+    wrong, missed = (
+        {f"{child}.{', '.join(columns)}" for child, columns, *_ in links_}
+        for links_ in (judged(data, result).wrong, judged(data, result).missed)
+    )
     assert (wrong - stated, missed - stated) == (set(), set())
 
 
@@ -131,6 +138,75 @@ def test_rows_refer_to_rows_of_their_own_table(
 ) -> None:
     result = found(tmp_path, **{table: f"id,{column}%15,age%4 60"})
     assert (f"{table}.{column} > {table}.id" in links(result)) is is_self
+
+
+def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(
+    tmp_path: Path,
+) -> None:
+    rows = [f"{n}{side},{n if side else ''}" for n in range(1, 20) for side in ("", "N", "S")]
+    (tmp_path / "stops.csv").write_text("\n".join(["stop_id,parent_station", *rows]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"stops.parent_station > stops.stop_id"}
+    assert [guess.what for guess in result.guesses] == ["stops.parent_station refers to"]
+
+
+def test_several_columns_refer_in_several_roles(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        teams="year%10,teamID%31,w%9 310", games="game_no,year%10,teamIDhome%31,teamIDaway%31 310",
+    )  # fmt: skip
+    assert links(result) == {
+        "games.(teamIDhome, year) > teams.(teamID, year)",
+        "games.(teamIDaway, year) > teams.(teamID, year)",
+    }
+
+
+@pytest.mark.parametrize(("column", "is_joined"), [("channel", True), ("w", False)])
+def test_a_number_is_a_part_of_a_key_if_the_table_is_called_so(
+    tmp_path: Path, column: str, is_joined: bool
+) -> None:
+    result = found(
+        tmp_path,
+        channels=f"device_id%30,{column}%7,unit%2 210", readings=f"device_id%30,{column}%7,v%9 400",
+    )  # fmt: skip
+    assert bool(links(result)) is is_joined
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "guess"),
+    [
+        ("agg_sales_by_store", "store_id%7,product_id%9,total%5", "nothing"),
+        ("stock", "store_id%7,product_id%9,on_hand%5", "nothing"),
+        ("store_product", "store_id%7,product_id%9,supplier_id%5", "store_product"),
+    ],
+)
+def test_keys_all_of_whose_columns_refer_are_joined_as_a_guess_unless_they_have_sums(
+    tmp_path: Path, table: str, columns: str, guess: str
+) -> None:
+    tables = {
+        "stores": "store_id,x%3 7", "products": "product_id,y%2 9", table: f"{columns} 63",
+        "sales": "sale_no,store_id%7,product_id%9,paid%2 500",
+    }  # fmt: skip
+    result = found(tmp_path, **tables)
+    (one,) = (each for each in result.guesses if "sales.(" in each.what)
+    assert one.chosen.partition(".")[0] == guess
+
+
+@pytest.mark.parametrize(
+    "column", ["store_sales", "num_stores", "number_of_stores", "max_store", "store_type_id"]
+)
+def test_a_number_beside_the_name_of_a_table_is_no_reference(tmp_path: Path, column: str) -> None:
+    result = found(tmp_path, stores="id,x%3 9", visits=f"visit_no,{column}%9 90")
+    assert links(result) == set()
+
+
+def test_a_copy_of_a_register_is_no_parent(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        stores="store_id,size%3,floor%2 40", stores_old="store_id,size%3,floor%2 40",
+        visits="visit_no,store_id%40 90",
+    )  # fmt: skip
+    assert links(result) == {"visits.store_id > stores.store_id"}
 
 
 def test_nested_arrays_are_bounded_by_the_product_of_their_rows(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from snaploom.plugins.discovery.foundfiles import (
     Guess,
     Question,
 )
+from snaploom.plugins.discovery.keys import FEWEST_ROWS, names_own_table
 from snaploom.plugins.discovery.layout import CHANGE_ORDER, ORDER_TAKEN, Layout
 from snaploom.plugins.discovery.names import column_words, table_words, word_likeness
 from snaploom.plugins.discovery.profiles import (
@@ -33,7 +34,6 @@ from snaploom.plugins.discovery.profiles import (
     SnapshotColumn,
     SourceProfile,
 )
-from snaploom.plugins.discovery.relationships import FEWEST_ROWS, names_own_table
 from snaploom.plugins.discovery.scratch import combined, is_unique
 
 SNAPSHOT_WORDS = frozenset({

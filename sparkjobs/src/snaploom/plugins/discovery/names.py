@@ -61,6 +61,26 @@ PERSON_TABLES = frozenset({
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
 })  # fmt: skip
 """Words of tables of persons, in the singular and as they are written."""
+ROLES = frozenset({
+    "from", "to", "origin", "original", "destination", "dest", "source", "target", "start", "end",
+    "first", "last", "prev", "previous", "next", "old", "new", "current", "primary", "secondary",
+    "main", "default", "preferred", "final", "home", "away", "bill", "billing", "billed", "ship",
+    "shipping", "shipped", "sold", "delivery", "departure", "arrival", "pickup", "dropoff",
+    "refunded", "returned", "return", "alternate", "von", "nach", "ziel", "quelle", "haupt",
+    "rechnungs", "liefer", "versand", "abhol", "alt", "neu",
+})  # fmt: skip
+"""Words beside the name of a table that distinguish several roles of it."""
+COUNTERS = frozenset({"num", "number", "no", "nr", "nbr", "anzahl"})
+"""Words that count what follows them, as in `number_of_stores`, and identify at the end."""
+ORDINALS = frozenset({
+    "line", "position", "pos", "version", "year", "season", "month", "week", "day", "quarter",
+    "period", "round", "stint", "lap", "sequence", "row", "jahr", "monat", "tag", "zeile", "hour",
+})  # fmt: skip
+"""Words of whole numbers that may be a part of a key, beside a reference."""
+AGGREGATED = frozenset({
+    "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup",
+})  # fmt: skip
+"""Words of tables that hold sums of another one."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
                     "key", "nr", "id", "no")  # fmt: skip
 """The endings of compounds such as `kundennr` or `orderkey`."""
@@ -72,7 +92,7 @@ _NO_COMPOUNDS = frozenset({
 })  # fmt: skip
 """Words that end like a compound, and are none."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"ID(?=[a-z]{2})|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _FOLDED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue",
                          "ß": "ss", "é": "e", "è": "e", "á": "a", "ñ": "n", "ç": "c"})  # fmt: skip
 _VOWELS = frozenset("aeiouy")
@@ -89,12 +109,19 @@ def stem(word: str) -> str:
     """A word without endings of plural and case: customers and customer, Kunden and Kunde."""
     if word.endswith("ss"):
         return word
-    for ending, instead in _PLURALS:
-        if word.endswith(ending) and len(word) > len(ending) + 2:
-            return stem(word.removesuffix(ending) + instead)
+    one = _singular(word)
+    if one != word:
+        return stem(one)
     for ending in ("en", "er", "e", "n"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word.removesuffix(ending)
+    return word
+
+
+def _singular(word: str) -> str:
+    for ending, instead in _PLURALS:
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix(ending) + instead
     return word
 
 
@@ -125,13 +152,18 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
     words = words_of(name)
     if prefix and len(words) > 1 and words[0] == prefix:
         words = words[1:]
-    base = [word for word in words if word not in ID_WORDS]
+    counts = len(words) > 1 and words[0] in COUNTERS and (words[1] == "of" or _is_plural(words[-1]))
+    base = [word for word in words if counts or word not in ID_WORDS]
     has_id = len(base) < len(words)
     if not has_id:
         split = [_split(word) for word in base]
         has_id = any(ended for _, ended in split)
         base = [word for word, _ in split if word]
     return ColumnWords(words, tuple(base), has_id)
+
+
+def _is_plural(word: str) -> bool:
+    return word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
 def _split(word: str) -> tuple[str, bool]:
@@ -179,8 +211,12 @@ def word_likeness(one: str, other: str) -> float:
         return 0.85 if len(long) - len(short) > 2 else 0.6
     if len(a) >= 4 and a[:2] == b[:2] and _is_subsequence(a, b):
         return 0.7
-    if len(a) >= 2 and a[0] == b[0] and _is_subsequence(a, b) and not set(a[1:]) & _VOWELS:
-        return 0.7 if len(a) >= 3 else 0.55
+    for left, right in ((a, b), (_singular(short).rstrip("aeiou"), long)):
+        if (
+            len(left) >= 2 and left[0] == right[0] and _is_subsequence(left, right)
+            and not set(left[1:]) & _VOWELS
+        ):  # fmt: skip
+            return 0.7 if len(left) >= 3 else 0.55
     return 0.0
 
 
@@ -220,6 +256,23 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     """Return how well a key's words name a table; `billing_address` names addresses."""
     if not base or not table:
         return 0.0
+    core = _core(base)
+    if core and core != base and not set(table) & ROLES:
+        return max(0.95 * table_likeness(core, table), _beside(base, table))
+    return _beside(base, table)
+
+
+def names_more(base: tuple[str, ...], table: tuple[str, ...]) -> bool:
+    """Whether a table's name stands in front of another noun: a store type is no store."""
+    core = _core(base)
+    return len(core) > len(table) and not _covered(table, core[-len(table) :])
+
+
+def _core(base: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in base if word not in ROLES and word.isalpha() and len(word) > 1)
+
+
+def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     if len(base) == len(table) and _covered(base, table) == 1.0:
         return 1.0
     joined = word_likeness("".join(base), "".join(table))
@@ -236,8 +289,7 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
         ends = _covered(base, table[-len(base) :])
         begins = _covered(base, table[: len(base)])
         return max(0.85 * ends, 0.6 * begins, 0.6 * joined, 0.75 * _initials(base, table))
-    head = base[: len(table)]
-    return 0.6 * _covered(table, head)
+    return 0.6 * _covered(table, base[: len(table)])
 
 
 @lru_cache(maxsize=65536)

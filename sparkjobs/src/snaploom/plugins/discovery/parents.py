@@ -11,12 +11,13 @@ to another one is a question, and without an answer a guess that is stated.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import exp, inf, log
 
 import networkx as nx
 
+from snaploom.plugins.discovery.compounds import compound_relationships, doubt_about
 from snaploom.plugins.discovery.foundfiles import (
     FEW_VALUES,
     INCLUDED_SAME_NAME,
@@ -29,24 +30,22 @@ from snaploom.plugins.discovery.foundfiles import (
     Question,
     nobody,
 )
-from snaploom.plugins.discovery.names import column_words
+from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
+from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, table_words
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import (
-    Key,
     Relationship,
     Verdict,
     candidates,
-    compound_keys,
-    compound_relationships,
+    is_copy,
     of_foreign_key,
-    primary_key,
 )
 from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
-_NEAR = 0.5
-"""Difference below which nothing is chosen: 1.6 to 1."""
+_NEAR = 0.1
+"""Difference below which nothing is chosen: 1.1 to 1."""
 _UNREFERRED = 1.4
 """Cost of a source that nothing refers to: as if that were so for one in four."""
 _MOST_FORESTS = 20
@@ -162,7 +161,11 @@ def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> 
     for one in compound_relationships(ordered, compounds, singles, primary):
         if frozenset((one.child, one.parent)) not in ends:
             by_columns[_source(one)].append(one)
-    several, stopped = _clear_compounds(by_columns)
+    referring = {*map(_source, singles), *(_source(each.options[0]) for each in open_)}
+    unsure, several, stopped = _compounds(by_columns, referring, by_name, primary)
+    unsure, guessed = _decided(unsure, ask)
+    open_ += unsure
+    several += guessed
     several += [r for r in known if len(r.child_columns) > 1]
     declared = sorted((*singles, *several), key=lambda r: r.order)
     weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
@@ -197,20 +200,29 @@ def _ends(one: Relationship) -> tuple[_Source, _Source]:
     return _source(one), _target(one)
 
 
-def _clear_compounds(
+def _compounds(
     options: Mapping[_Source, Sequence[Relationship]],
-) -> tuple[list[Relationship], list[LeftOut]]:
-    """Relationships by several columns that are a key of one source only, and the others."""
+    referring: Collection[_Source],
+    profiles: Mapping[str, SourceProfile],
+    primary: Mapping[str, Key],
+) -> tuple[list[Choice], list[Relationship], list[LeftOut]]:
+    """Relationships by several columns: those to be decided, the clear ones, and the others."""
+    unsure: list[Choice] = []
     clear: list[Relationship] = []
     others: list[LeftOut] = []
     for ones in options.values():
         homes = _homes(ones, options)
-        if len(homes) == 1:
-            clear += homes
-        else:
+        if len(homes) != 1:
             targets = ", ".join(sorted(one.target for one in ones))
             others.append(LeftOut(ones[0].source, f"several sources have this key: {targets}"))
-    return clear, others
+            continue
+        (one,) = homes
+        if not all((one.child, (column,)) in referring for column in one.child_columns):
+            clear.append(one)
+            continue
+        why = doubt_about(one, profiles[one.parent], primary.get(one.parent))
+        unsure.append(Choice((one,), None if why else one, False, _effect(one, profiles), why))
+    return unsure, clear, others
 
 
 def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Relationship]]:
@@ -223,6 +235,7 @@ def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Re
         one = each.chosen
         if answer is None:
             open_.append(each)
+            one = one and replace(one, is_guess=True)
         else:
             one = each.options[answer] if answer < len(each.options) else None
         chosen += [one] if one is not None else []
@@ -241,7 +254,10 @@ def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile])
     options: dict[_Source, list[Relationship]] = defaultdict(list)
     for one in sorted(strong, key=lambda r: r.order):
         options[_source(one)].append(one)
-    options = {source: _homes(ones, options) or list(ones) for source, ones in options.items()}
+    options = {
+        source: _originals(_homes(ones, options) or ones, profiles)
+        for source, ones in options.items()
+    }
     chosen = _together(options)
     found = [
         _choice(source, options, chosen, rivals[source], profiles) for source in sorted(options)
@@ -269,8 +285,11 @@ def _choice(
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
-    if best.normalize:
-        margin = min(margin, _NEAR)
+    least = LIKE_NAME if not best.is_by_chance else SAME_NAME if rest else LIKE_ENOUGH
+    if (
+        best.normalize or best.likeness < least or (best.is_by_chance and not best.is_at_home)
+    ):  # stated, however few others there are
+        margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
     near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
@@ -288,6 +307,22 @@ def _homes(
         for one in ones
         if not any(_target(above) in keys for above in options.get(_target(one), ()))
     ]
+
+
+def _originals(
+    ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile]
+) -> list[Relationship]:
+    """Candidates without copies of others, which are called as those are and something more."""
+
+    def is_older(one: Relationship, other: Relationship) -> bool:
+        mine, theirs = table_words(one.parent), table_words(other.parent)
+        return (
+            set(mine) > set(theirs)
+            and one.included.share <= other.included.share
+            and is_copy(profiles[one.parent], profiles[other.parent])
+        )
+
+    return [one for one in ones if not any(is_older(one, other) for other in ones)]
 
 
 def _effect(one: Relationship, profiles: Mapping[str, SourceProfile]) -> float:

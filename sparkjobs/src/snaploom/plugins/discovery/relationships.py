@@ -1,34 +1,27 @@
-"""Keys of sources, and relationships between them."""
+"""Relationships between sources: which columns of one are keys of another's rows, with evidence."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import expm1, log, prod
+from math import expm1, log
 
 from snaploom.models.datarelationship import Normalization
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
-    DENSE_SHARE,
     DISTINCTIVE_VALUES,
     FEW_VALUES,
-    INCLUDED_COMPOUND,
     INCLUDED_LIKE_NAME,
     INCLUDED_OTHER_NAME,
     INCLUDED_SAME_NAME,
     LIKE_NAME,
-    LONGEST_KEY_TEXT,
-    MOST_COLUMNS_COMBINED,
-    MOST_KEY_COLUMNS,
     SAME_NAME,
-    SEQUENCE_START,
     WEAK_SHARE,
     WIDE_PARENT,
 )
+from snaploom.plugins.discovery.keys import Key, is_sequence, is_short, names_own_table
 from snaploom.plugins.discovery.names import (
-    GENERIC,
+    AGGREGATED,
     NUMERIC,
     PERSON_ROLES,
     SELF_WORDS,
@@ -36,122 +29,19 @@ from snaploom.plugins.discovery.names import (
     is_table_of_persons,
     key_likeness,
     names_a_person,
+    names_more,
     table_likeness,
     table_words,
-    words_of,
 )
-from snaploom.plugins.discovery.profiles import (
-    ColumnProfile,
-    ForeignKey,
-    SourceProfile,
-)
+from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
 from snaploom.plugins.discovery.scratch import (
     Inclusion,
     Values,
     combined,
     distinct_values,
     inclusion,
-    is_unique,
 )
 from snaploom.types.merge import explains_more
-
-# Sets of columns by which rows of a source are distinguished, by the sample's rows.
-
-FEWEST_ROWS = 8
-"""Rows below which sets of several columns are unique by chance."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """Columns of which no two rows of a snapshot have the same values."""
-
-    columns: tuple[str, ...]
-    rows: int
-    """In which that was seen."""
-    is_declared: bool = False
-    """Whether a database makes sure of it."""
-
-
-def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
-    """Columns that are unique by themselves, the one that is most likely meant as key first."""
-    unique = [c for c in profile.columns if c.is_unique and c.may_be_key and _is_short(c)]
-    order = {column.name: index for index, column in enumerate(profile.columns)}
-    ranked = sorted(unique, key=lambda c: (-_rank(c, profile), order[c.name]))
-    return tuple(Key((column.name,), column.rows) for column in ranked)
-
-
-def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
-    if names_own_table(column, profile):
-        return 3
-    words = column_words(column.name, profile.prefix)
-    is_first = column.name == profile.columns[0].name and column.type.family is Family.WHOLE
-    return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
-
-
-def names_own_table(column: ColumnProfile, profile: SourceProfile) -> bool:
-    """Whether a column is called as the key of its own table: id, or customer_no of customers."""
-    words = column_words(column.name, profile.prefix)
-    if not words.base:
-        return True
-    return words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5
-
-
-def _is_short(column: ColumnProfile) -> bool:
-    return column.mean_length <= LONGEST_KEY_TEXT
-
-
-def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
-    """Sets of several columns of which no smaller set is unique, smaller ones first."""
-    rows = len(profile.snapshot)
-    if rows < FEWEST_ROWS:
-        return ()
-    columns = [
-        column
-        for column in profile.columns
-        if column.type.family is not Family.OTHER
-        and _is_short(column)
-        and not column.is_unique
-        and not column.nulls
-        and column.values.distinct > 1
-    ]
-    columns.sort(key=lambda c: not column_words(c.name, profile.prefix).has_id)
-    found: list[Key] = []
-    for size in range(2, MOST_KEY_COLUMNS + 1):
-        for chosen in combinations(columns[:MOST_COLUMNS_COMBINED], size):
-            names = {column.name for column in chosen}
-            if any(names.issuperset(key.columns) for key in found):
-                continue
-            if _is_unique_together(chosen, profile):
-                found.append(Key(tuple(column.name for column in chosen), rows))
-    return tuple(found)
-
-
-def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
-    if prod(column.values.distinct for column in columns) * profile.snapshots_read < len(
-        profile.snapshot
-    ):
-        return False
-    return is_unique(combined([column.values for column in columns]), profile.snapshot)
-
-
-def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
-    """The key that is most likely meant; None where no set of columns is unique."""
-    if profile.primary_key:
-        return Key(profile.primary_key, profile.rows, is_declared=True)
-    singles = single_keys(profile)
-    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
-        return singles[0]
-    identified = list(_of_identifiers(profile, compounds))
-    return next(iter((*identified, *singles, *compounds)), None)
-
-
-def _of_identifiers(profile: SourceProfile, keys: tuple[Key, ...]) -> Iterator[Key]:
-    for key in keys:
-        if any(column_words(name, profile.prefix).has_id for name in key.columns):
-            yield key
-
-
-# Relationships between sources: which columns of one are keys of another's rows, with evidence.
 
 _MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
@@ -165,8 +55,14 @@ _PERSON_NAME = 0.95
 """Likeness as which that counts where no other table of persons is there."""
 _SIDE_COLUMN = 0.45
 """Factor of a name's likeness where the parent's column is unique, but not its key."""
+NAMED = 0.95
+"""Likeness from which a name is that of a table, a role beside it included."""
 MOST_REPEATED = 0.05
 """Share of rows up to which values that occur twice are a fault of a key."""
+_COPIED_COLUMNS = 0.8
+"""Share of columns in common from which a source is a copy of another one."""
+_HOME = 2.5
+"""Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
@@ -203,6 +99,12 @@ class Relationship:
     """Steps by which both sides are spelt alike; `included` is with them."""
     as_written: float = 0.0
     """Share that is included without them."""
+    is_by_chance: bool = False
+    """Whether values prove nothing, as those of any column would be included."""
+    is_at_home: bool = True
+    """Whether the columns that refer name the parent's table, whatever its key is called."""
+    is_guess: bool = False
+    """Whether it was chosen without certainty, and nobody confirmed it."""
 
     @property
     def spelling(self) -> str:
@@ -225,7 +127,7 @@ class Relationship:
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
             f"{self.source} are in {self.target}{self.spelling}; {names}; {many}; "
-            f"{self.included.basis}"
+            f"{self.included.basis}{'; a guess' if self.is_guess else ''}"
         )
 
     @property
@@ -270,7 +172,7 @@ def candidates(
     `primary` has the key of each source.
     """
     for target in parent.columns:
-        if not target.may_be_key or not _is_short(target):
+        if not target.may_be_key or not is_short(target):
             continue
         if not target.is_unique and not _is_almost_key(target, parent):
             continue
@@ -300,7 +202,7 @@ def judge(
         # Only a part of the parent was read: at most as much of the child can be found in it.
         share = replace(share, share=min(1.0, share.share * parent.rows / max(1, target.rows)))
     own = primary.get(child.name)
-    mean, beside = _rows_per_key(child, column.values, _rows_in(parent, target))
+    mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -315,6 +217,8 @@ def judge(
         used=used,
         normalize=steps,
         as_written=written.share,
+        is_by_chance=is_sequence(target),
+        is_at_home=child is parent or _home(child, column, parent) >= LIKE_NAME,
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
     limit = (
@@ -370,13 +274,15 @@ def _objection(
             return f"{each.name} is neither a whole number nor a text"
     if child is parent and column.name == target.name:
         return "it is the same column"
+    if child is not parent and column.name == target.name and is_copy(child, parent):
+        return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
         return _repeated(parent, target)
-    if not _is_short(target):
+    if not is_short(target):
         return f"texts of {target.name} are as long as descriptions"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
@@ -387,6 +293,12 @@ def _objection(
     if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
         return "both count the rows of their tables"
     return ""
+
+
+def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
+    """Whether two sources have nearly the same columns, as a register and its older state."""
+    mine, theirs = ({c.name.casefold() for c in each.columns} for each in (one, other))
+    return len(mine) > 2 and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
 
 
 def _is_main(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
@@ -432,22 +344,26 @@ def _odds(
     Numbers that are a sequence give no evidence by being included. That a column uses the first few
     keys of a sequence only, though it has rows enough for others, is evidence against it.
     """
-    is_sequence = _is_sequence(target)
+    counts = is_sequence(target)
     distinct = column.values.distinct
-    evidence = 0.0 if is_sequence else min(1.0, log(1 + distinct) / log(_MANY_NUMBERS))
+    evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(_MANY_NUMBERS))
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
     if likeness == LIKE_NAME:  # by a rule that has exceptions
         names -= 1
-    home = table_likeness(
-        column_words(column.name, child.prefix).base or table_words(child.name),
-        table_words(parent.name),
-    )
+    home = _home(child, column, parent)
+    home = _HOME if home >= NAMED else home
     rows = (column.rows - column.nulls) * share
     expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
-    fit = log(max(_LEAST_FIT, min(1.0, used / expected))) if expected > 0 and is_sequence else 0.0
+    fit = log(max(_LEAST_FIT, min(1.0, used / expected))) if expected > 0 and counts else 0.0
     return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + 0.8 * fit + evidence, 4)
+
+
+def _home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
+    """Likeness of what a column identifies to the name of a table."""
+    base = column_words(column.name, child.prefix).base or table_words(child.name)
+    return table_likeness(base, table_words(parent.name))
 
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
@@ -455,7 +371,7 @@ def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
     return target.values.distinct * max(1.0, parent.rows / max(1, target.rows))
 
 
-def _rows_per_key(child: SourceProfile, keys: Values, parents: float) -> tuple[float, float]:
+def rows_per_key(child: SourceProfile, keys: Values, parents: float) -> tuple[float, float]:
     """Rows of a child for each of its keys in one snapshot; NULL is none.
 
     The first figure is the average of keys, the second that of rows. Of a child of which only a
@@ -482,7 +398,7 @@ def of_foreign_key(
         others = combined([column.values for column in theirs])
         share = inclusion(keys, others)
     own = primary.get(child.name)
-    mean, beside = _rows_per_key(child, keys, parent.rows)
+    mean, beside = rows_per_key(child, keys, parent.rows)
     return Relationship(
         child=child.name,
         child_columns=key.columns,
@@ -502,18 +418,12 @@ def _are_counters(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> bool:
     """Whether both are keys that count rows, such as `ROW_ID`, and are named for no table."""
-    if not (_is_sequence(column) and _is_sequence(target)):
+    if not (is_sequence(column) and is_sequence(target)):
         return False
     base = column_words(column.name, child.prefix).base
     return bool(base) and all(
         table_likeness(base, table_words(each.name)) < LIKE_NAME for each in (child, parent)
     )
-
-
-def _is_sequence(column: ColumnProfile) -> bool:
-    """Whether a column has the numbers from about 1 on, which are in every longer sequence."""
-    low = column.low
-    return low is not None and column.density >= DENSE_SHARE and low <= SEQUENCE_START
 
 
 def _names_own_table(
@@ -544,15 +454,32 @@ def _likeness(
     )
     if child is parent:
         likeness = _self_likeness(child, column, target, likeness)
-    elif not words.base and _is_sequence(column) and _is_sequence(target):
+    elif not words.base and is_sequence(column) and is_sequence(target):
         likeness = min(likeness, LIKE_NAME)  # customer_demographics need not extend customer
-    if column.type.family is Family.WHOLE and not words.has_id and words.base:
+    is_number = column.type.family is Family.WHOLE and not words.has_id
+    # One word may have the role in it, as Ziellager of Lager.
+    named = NAMED if len(words.base) > 1 else SAME_NAME
+    if (
+        is_number and is_sequence(target) and child is not parent
+        and table_likeness(words.base, table_words(parent.name)) < named
+    ):  # fmt: skip
+        is_same = is_main and words.whole == column_words(target.name, parent.prefix).whole
+        likeness = min(likeness, LIKE_NAME) if is_same else 0.4 * likeness  # a measure
+    if (
+        likeness < SAME_NAME and child is not parent and is_sequence(target)
+        and names_more(words.base, table_words(parent.name))
+    ):  # fmt: skip
+        likeness *= 0.4
+    if is_number and words.base:
         # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
         measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
         if measure or set(words.base) <= NUMERIC:
             likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
-    if not is_main and not is_code and not column_words(target.name, parent.prefix).has_id:
+    other = column_words(target.name, parent.prefix)
+    is_key = other.has_id and names_own_table(target, parent)
+    is_aggregate = other.has_id and not AGGREGATED.isdisjoint(table_words(parent.name))
+    if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
     if likeness < LIKE_NAME and is_main and names_a_person(column.name, child.prefix, parent.name):
         return PERSON_ROLE
@@ -566,13 +493,14 @@ def _self_likeness(
     words = column_words(column.name, table.prefix)
     own = table_words(table.name)
     named = column_words(target.name, table.prefix).base
-    if column.is_unique or not words.base or column.type.family is not target.type.family:
+    if column.is_unique or not words.base or not (column.may_be_key and target.may_be_key):
         return 0.0
     if not set(words.whole) & SELF_WORDS:
         return likeness if likeness >= SAME_NAME and len(words.base) > len(named or own) else 0.0
     rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
     if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
-        return 0.0  # manager_staff_id of stores refers to staff
+        # manager_staff_id of stores refers to staff; the parent_station of a stop is a stop.
+        return LIKE_NAME if column.nulls and "parent" in words.whole else 0.0
     is_of_persons = not set(words.whole) & PERSON_ROLES or is_table_of_persons(table.name)
     return 0.9 if is_of_persons else LIKE_NAME
 
@@ -588,90 +516,4 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    return not _is_sequence(target) and target.density < 0.1 and values >= _MANY_NUMBERS
-
-
-def compound_relationships(
-    profiles: Sequence[SourceProfile],
-    compounds: Mapping[str, tuple[Key, ...]],
-    singles: Sequence[Relationship],
-    primary: Mapping[str, Key],
-) -> list[Relationship]:
-    """Relationships by several columns, between sources that no single one joins."""
-    joined = {(r.child, r.parent) for r in singles}
-    found: list[Relationship] = []
-    for parent in profiles:
-        for child in profiles:
-            if child is parent or {(child.name, parent.name), (parent.name, child.name)} & joined:
-                continue
-            ones = [
-                one
-                for key in compounds[parent.name]
-                if (one := _compound(child, parent, key, primary.get(child.name))) is not None
-            ]
-            if ones:
-                found.append(min(ones, key=lambda r: (len(r.child_columns), *r.order)))
-    by_pair: dict[frozenset[str], list[Relationship]] = defaultdict(list)
-    for one in found:
-        by_pair[frozenset([one.child, one.parent])].append(one)
-    return [
-        min(
-            ones, key=lambda r: (len(r.child_columns), -r.included.share, r.is_one_to_one, r.parent)
-        )
-        for ones in by_pair.values()
-    ]
-
-
-def _compound(
-    child: SourceProfile, parent: SourceProfile, key: Key, own: Key | None
-) -> Relationship | None:
-    targets = [parent.column(name) for name in key.columns]
-    chosen: list[ColumnProfile] = []
-    likeness = 1.0
-    for target in targets:
-        best = max(
-            (c for c in child.columns if c.type.family is target.type.family and c not in chosen),
-            key=lambda c: (_alike(child, c, parent, target), c.name),
-            default=None,
-        )
-        if best is None or (alike := _alike(child, best, parent, target)) < SAME_NAME:
-            return None
-        chosen.append(best)
-        likeness = min(likeness, alike)
-    if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
-        return None
-    mine = combined([c.values for c in chosen])
-    share = inclusion(mine, combined([t.values for t in targets]))
-    adjusted = share.share
-    if len(parent.snapshot) < parent.rows:
-        adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
-    if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
-        return None
-    mean, beside = _rows_per_key(child, mine, parent.rows)
-    return Relationship(
-        child=child.name,
-        child_columns=tuple(c.name for c in chosen),
-        parent=parent.name,
-        parent_columns=key.columns,
-        included=replace(share, share=adjusted),
-        likeness=round(likeness, 3),
-        odds=round(10 * (likeness - 0.75) + 5 * (adjusted - 0.9) + 2, 4),
-        is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
-        rows_per_key=mean,
-        rows_beside=beside,
-    )
-
-
-def _alike(
-    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
-) -> float:
-    """Likeness of two columns of a compound key, whose names stand for themselves."""
-    if words_of(column.name) == words_of(target.name):
-        return 1.0
-    mine = column_words(column.name, child.prefix)
-    theirs = column_words(target.name, parent.prefix)
-    if mine.whole == theirs.whole:
-        return 1.0
-    if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:
-        return 0.95
-    return 0.0
+    return not is_sequence(target) and target.density < 0.1 and values >= _MANY_NUMBERS

@@ -34,6 +34,7 @@ from snaploom.plugins.discovery.foundfiles import (
     is_header,
     refuse_width,
 )
+from snaploom.plugins.discovery.keys import FEWEST_ROWS, single_keys
 from snaploom.plugins.discovery.layout import Layout, TableFolder, merged_layout, takes_others
 from snaploom.plugins.discovery.names import column_words, words_of
 from snaploom.plugins.discovery.paths import COMPRESSED, Kind
@@ -44,7 +45,6 @@ from snaploom.plugins.discovery.profiles import (
     ReadTable,
     SourceProfile,
 )
-from snaploom.plugins.discovery.relationships import FEWEST_ROWS, single_keys
 from snaploom.plugins.discovery.scratch import OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text

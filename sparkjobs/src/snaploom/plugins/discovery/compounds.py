@@ -1,0 +1,173 @@
+"""Relationships by several columns, between sources that no single one joins."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, product
+
+from snaploom.plugins.discovery.dates import Family
+from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
+from snaploom.plugins.discovery.keys import Key, names_own_table
+from snaploom.plugins.discovery.names import (
+    AGGREGATED,
+    GENERIC,
+    ORDINALS,
+    column_words,
+    words_of,
+)
+from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
+from snaploom.plugins.discovery.relationships import Relationship, is_copy, rows_per_key
+from snaploom.plugins.discovery.scratch import combined, inclusion
+
+_ROLE = 0.85
+"""Likeness of a column that has a word beside the name of a key, as `team_id_winner`."""
+_MOST_ROLES = 6
+"""Combinations of columns that may refer to one key."""
+
+
+def compound_relationships(
+    profiles: Sequence[SourceProfile],
+    compounds: Mapping[str, tuple[Key, ...]],
+    singles: Sequence[Relationship],
+    primary: Mapping[str, Key],
+) -> list[Relationship]:
+    """Relationships by several columns, between sources that no single one joins."""
+    joined = {(r.child, r.parent) for r in singles}
+    refers: dict[str, set[str]] = defaultdict(set)
+    for single in singles:
+        refers[single.child].update(single.child_columns)
+        refers[single.parent].update(single.parent_columns)
+    found: list[Relationship] = []
+    for parent in profiles:
+        for child in profiles:
+            pair = {(child.name, parent.name), (parent.name, child.name)}
+            if child is parent or pair & joined or is_copy(child, parent):
+                continue
+            ones = [
+                one
+                for key in compounds[parent.name]
+                if _is_key(key, parent, refers[parent.name])
+                for one in _compounds(child, parent, key, primary.get(child.name))
+            ]
+            if ones:
+                best = min(ones, key=lambda r: (len(r.child_columns), *r.order))
+                found += [one for one in ones if one.parent_columns == best.parent_columns]
+    by_pair: dict[frozenset[str], list[Relationship]] = defaultdict(list)
+    for one in found:
+        by_pair[frozenset([one.child, one.parent])].append(one)
+    clear: list[Relationship] = []
+    for ones in by_pair.values():
+        best = min(
+            ones, key=lambda r: (len(r.child_columns), -r.included.share, r.is_one_to_one, r.parent)
+        )
+        clear += [one for one in ones if one.parent == best.parent]
+    return clear
+
+
+def _is_key(key: Key, profile: SourceProfile, refers: Collection[str]) -> bool:
+    """Whether columns may be meant as a key: none is a flag, or a number of something."""
+    columns = [profile.column(name) for name in key.columns]
+    words = [column_words(column.name, profile.prefix) for column in columns]
+    is_number = [column.type.family is Family.WHOLE for column in columns]
+    return all(
+        not number
+        or own.has_id
+        or column.name in refers
+        or not ORDINALS.isdisjoint(own.whole)
+        or names_own_table(column, profile, is_plain=True)
+        for column, own, number in zip(columns, words, is_number, strict=True)
+    )
+
+
+def doubt_about(one: Relationship, parent: SourceProfile, main: Key | None) -> str:
+    """Reason for which columns, all of which refer, may be no key of an entity; empty without any.
+
+    `main` is the key of the parent that is likeliest meant.
+    """
+    for name in (one.child, one.parent):
+        if not AGGREGATED.isdisjoint(words_of(name)):
+            return f"{name} may have sums of other sources"
+    if main is not None and len(main.columns) == 1:
+        return f"{parent.name} has a key of its own"
+    rest = [column for column in parent.columns if column.name not in one.parent_columns]
+    are_sums = all(
+        column.type.family in (Family.WHOLE, Family.OTHER)
+        and not column_words(column.name, parent.prefix).has_id
+        for column in rest
+    )
+    return (
+        f"{parent.name} has only numbers beside it, and may have sums" if rest and are_sums else ""
+    )
+
+
+def _compounds(
+    child: SourceProfile, parent: SourceProfile, key: Key, own: Key | None
+) -> Iterator[Relationship]:
+    """Relationships to one key: several, where columns of the child name it in several roles."""
+    targets = [parent.column(name) for name in key.columns]
+    options: list[list[tuple[float, ColumnProfile]]] = []
+    for target in targets:
+        alike = [
+            (_alike(child, column, parent, target), column)
+            for column in child.columns
+            if column.type.family is target.type.family
+        ]
+        most = max((likeness for likeness, _ in alike), default=0.0)
+        options.append([each for each in alike if each[0] == most >= SAME_NAME])
+    for chosen in islice(product(*options), _MOST_ROLES):
+        columns = [column for _, column in chosen]
+        is_generic = all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in columns)
+        if len({column.name for column in columns}) == len(columns) and not is_generic:
+            likeness = min(each for each, _ in chosen)
+            one = _compound(child, columns, likeness, parent, targets, own)
+            if one is not None:
+                yield one
+
+
+def _compound(
+    child: SourceProfile,
+    chosen: Sequence[ColumnProfile],
+    likeness: float,
+    parent: SourceProfile,
+    targets: Sequence[ColumnProfile],
+    own: Key | None,
+) -> Relationship | None:
+    mine = combined([c.values for c in chosen])
+    share = inclusion(mine, combined([t.values for t in targets]))
+    adjusted = share.share
+    if len(parent.snapshot) < parent.rows:
+        adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
+    if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
+        return None
+    mean, beside = rows_per_key(child, mine, parent.rows)
+    return Relationship(
+        child=child.name,
+        child_columns=tuple(c.name for c in chosen),
+        parent=parent.name,
+        parent_columns=tuple(t.name for t in targets),
+        included=replace(share, share=adjusted),
+        likeness=round(likeness, 3),
+        odds=round(10 * (likeness - 0.75) + 5 * (adjusted - 0.9) + 2, 4),
+        is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
+        rows_per_key=mean,
+        rows_beside=beside,
+    )
+
+
+def _alike(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> float:
+    """Likeness of two columns of a compound key, whose names stand for themselves."""
+    if words_of(column.name) == words_of(target.name):
+        return 1.0
+    mine = column_words(column.name, child.prefix)
+    theirs = column_words(target.name, parent.prefix)
+    if mine.whole == theirs.whole:
+        return 1.0
+    if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:
+        return 0.95
+    extent = len(theirs.base)
+    is_role = mine.base[:extent] == theirs.base or mine.base[-extent:] == theirs.base
+    return _ROLE if theirs.base and theirs.has_id and mine.has_id and is_role else 0.0

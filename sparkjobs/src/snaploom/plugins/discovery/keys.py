@@ -1,0 +1,126 @@
+"""Keys of sources: sets of columns by which the rows of a snapshot are distinguished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from snaploom.plugins.discovery.dates import Family
+from snaploom.plugins.discovery.foundfiles import (
+    DENSE_SHARE,
+    LONGEST_KEY_TEXT,
+    MOST_COLUMNS_COMBINED,
+    MOST_KEY_COLUMNS,
+    SEQUENCE_START,
+)
+from snaploom.plugins.discovery.names import column_words, table_likeness, table_words
+from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
+from snaploom.plugins.discovery.scratch import combined, is_unique
+
+FEWEST_ROWS = 8
+"""Rows below which sets of several columns are unique by chance."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Columns of which no two rows of a snapshot have the same values."""
+
+    columns: tuple[str, ...]
+    rows: int
+    """In which that was seen."""
+    is_declared: bool = False
+    """Whether a database makes sure of it."""
+
+
+def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Columns that are unique by themselves, the one that is most likely meant as key first."""
+    unique = [c for c in profile.columns if c.is_unique and c.may_be_key and is_short(c)]
+    order = {column.name: index for index, column in enumerate(profile.columns)}
+    ranked = sorted(unique, key=lambda c: (-_rank(c, profile), order[c.name]))
+    return tuple(Key((column.name,), column.rows) for column in ranked)
+
+
+def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
+    if names_own_table(column, profile):
+        return 3
+    words = column_words(column.name, profile.prefix)
+    is_first = column.name == profile.columns[0].name and column.type.family is Family.WHOLE
+    return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
+
+
+def names_own_table(
+    column: ColumnProfile, profile: SourceProfile, *, is_plain: bool = False
+) -> bool:
+    """Whether a column is called as the key of its own table: id, or customer_no of customers.
+
+    `is_plain` is whether no word for a key is needed: channel of channels.
+    """
+    words = column_words(column.name, profile.prefix)
+    if not words.base:
+        return True
+    likeness = table_likeness(words.base, table_words(profile.name))
+    return likeness >= 0.8 if is_plain else words.has_id and likeness >= 0.5
+
+
+def is_short(column: ColumnProfile) -> bool:
+    """Whether its texts are no descriptions."""
+    return column.mean_length <= LONGEST_KEY_TEXT
+
+
+def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Sets of several columns of which no smaller set is unique, smaller ones first."""
+    rows = len(profile.snapshot)
+    if rows < FEWEST_ROWS:
+        return ()
+    columns = [
+        column
+        for column in profile.columns
+        if column.type.family is not Family.OTHER
+        and is_short(column)
+        and not column.is_unique
+        and not column.nulls
+        and column.values.distinct > 1
+    ]
+    columns.sort(key=lambda c: not column_words(c.name, profile.prefix).has_id)
+    found: list[Key] = []
+    for size in range(2, MOST_KEY_COLUMNS + 1):
+        for chosen in combinations(columns[:MOST_COLUMNS_COMBINED], size):
+            names = {column.name for column in chosen}
+            if any(names.issuperset(key.columns) for key in found):
+                continue
+            if _is_unique_together(chosen, profile):
+                found.append(Key(tuple(column.name for column in chosen), rows))
+    return tuple(found)
+
+
+def is_sequence(column: ColumnProfile) -> bool:
+    """Whether a column has the numbers from about 1 on, which are in every longer sequence."""
+    low = column.low
+    return low is not None and column.density >= DENSE_SHARE and low <= SEQUENCE_START
+
+
+def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
+    if prod(column.values.distinct for column in columns) * profile.snapshots_read < len(
+        profile.snapshot
+    ):
+        return False
+    return is_unique(combined([column.values for column in columns]), profile.snapshot)
+
+
+def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
+    """The key that is most likely meant; None where no set of columns is unique."""
+    if profile.primary_key:
+        return Key(profile.primary_key, profile.rows, is_declared=True)
+    singles = single_keys(profile)
+    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
+        return singles[0]
+    identified = list(_of_identifiers(profile, compounds))
+    return next(iter((*identified, *singles, *compounds)), None)
+
+
+def _of_identifiers(profile: SourceProfile, keys: tuple[Key, ...]) -> Iterator[Key]:
+    for key in keys:
+        if any(column_words(name, profile.prefix).has_id for name in key.columns):
+            yield key
