@@ -4,8 +4,6 @@ They are derived from the models' annotations, not from the generated schemas, s
 can be tested with them. Rules that span fields are met by shaping what was drawn (`_SHAPES`).
 """
 
-from __future__ import annotations
-
 import types
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping

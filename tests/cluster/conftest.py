@@ -3,8 +3,6 @@
 Messages of resources that `chaos` broke are printed at the end, for review of their wording.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The real Argo CD brings chart and resources from Git, as `docs/gitops` has them."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Storage that fails under a run: nothing is published half, and the next run publishes it once."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

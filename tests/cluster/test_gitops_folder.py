@@ -1,7 +1,5 @@
 """`docs/gitops` hangs together: what is to be copied is sound before any cluster sees it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Snaploom as users have it: from wheels of a release, in an environment without a checkout."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

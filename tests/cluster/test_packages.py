@@ -1,7 +1,5 @@
 """What `make packages` builds, for a release too: the same bytes each time, all that is needed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

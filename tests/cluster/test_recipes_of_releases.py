@@ -4,8 +4,6 @@ Each is taken from its page, and run against a real API server, on resources wit
 section.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Archives depend on content only; notes are the changelog's section."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Settings are read as strictly as declarations, and a fault is reported with its line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of environment variables has those that the product reads, and no other."""
 
-from __future__ import annotations
-
 import re
 
 from support.documentation.pages import DOCS, REPOSITORY

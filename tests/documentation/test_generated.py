@@ -1,7 +1,5 @@
 """Generated pages are those that the code generates."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

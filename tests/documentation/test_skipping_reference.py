@@ -1,7 +1,5 @@
 """The reference page about skipping agrees with the index types and the code."""
 
-from __future__ import annotations
-
 import pytest
 from generation.indextypes import ORDER, PARAMETERS, served_table
 from support.documentation.pages import DOCS

@@ -1,7 +1,5 @@
 """Join trees that are not unique: exit code 3 everywhere, and the JSON contracts, key by key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

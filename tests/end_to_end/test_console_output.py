@@ -1,7 +1,5 @@
 """The command line itself: help, imports, closed pipes, colours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

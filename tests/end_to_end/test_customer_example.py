@@ -1,7 +1,5 @@
 """Customers with grouped sources, through the command line: every row is checked (rule W23)."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 from support.documentation.examples import Example, Shell, copy_example, published_files

@@ -1,7 +1,5 @@
 """What examples declare, without Spark: sound, and joined as their READMEs draw it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The flights example as a newcomer meets it; DuckDB joins the same data by hand as the oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import duckdb

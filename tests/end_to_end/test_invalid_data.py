@@ -1,7 +1,5 @@
 """Invalid data: one clear error each, exit code 1, and nothing is published."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

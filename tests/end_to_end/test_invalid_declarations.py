@@ -1,7 +1,5 @@
 """Invalid declarations: the same clear error each from `validate`, `plan` and `run`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands about things that do not exist: one clear error, and the right exit code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Legal input that looks invalid: what is published, and which warnings are shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

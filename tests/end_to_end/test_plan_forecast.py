@@ -1,7 +1,5 @@
 """Forecasts of `plan` for every candidate, by schemas of files and by retention, come true."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from pathlib import Path

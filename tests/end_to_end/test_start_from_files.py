@@ -1,7 +1,5 @@
 """`snaploom init --from` over folders of exports: what it writes runs, and the rows are right."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Sequence

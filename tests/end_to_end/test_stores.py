@@ -1,7 +1,5 @@
 """An output from its first run to garbage collection, in a bucket and on HDFS."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """TPC-H at a small scale: line items with all they refer to, and a query of TPC-H without joins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import duckdb

@@ -1,7 +1,5 @@
 """Output folders that cannot be published into: one clear error each, and they stay clean."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 DuckDB casts the same values to the declared types and finds the rows that are equal.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The contract of object stores over a real HDFS, and the messages of its errors."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

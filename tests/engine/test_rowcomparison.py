@@ -1,7 +1,5 @@
 """Rows of two frames compared by key: counts, columns and samples agree with plain Python."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

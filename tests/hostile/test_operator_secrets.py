@@ -4,8 +4,6 @@ That is status, events, logs, plans, applications and metrics of the operator, a
 its webhook. Other tests cover the output of jobs.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`snaploom check`: sound folders have no fault, and every kind of damage is one."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import suppress

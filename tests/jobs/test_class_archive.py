@@ -1,7 +1,5 @@
 """A JVM that Snaploom starts on a laptop maps the classes that the one before it archived."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

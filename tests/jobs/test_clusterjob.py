@@ -1,7 +1,5 @@
 """A run in a cluster: what it publishes and reports."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

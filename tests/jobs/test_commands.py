@@ -1,7 +1,5 @@
 """What a run prints and leaves behind, and the same through spark-submit (rule W33)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

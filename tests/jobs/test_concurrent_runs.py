@@ -1,7 +1,5 @@
 """Two concurrent runs of one output: one works, the other waits, and no snapshot is woven twice."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published outputs are read by a client of Spark Connect that has no JVM of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

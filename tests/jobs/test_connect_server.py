@@ -1,7 +1,5 @@
 """Clients of a Spark Connect server that was started with places of indexes skip files."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`snaploom diff --data`: two snapshots, two versions of one, and a dry run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`snaploom drivers install`, and a table of a real PostgreSQL read by what it installed."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A JVM that ends under a command is what the command reports, and nothing that follows from it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What `make bench-growth` measures, with tiny data: so that it keeps working."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

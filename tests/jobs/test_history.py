@@ -1,7 +1,5 @@
 """What a folder's past forbids, allows and deletes."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from pathlib import Path

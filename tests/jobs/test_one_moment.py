@@ -1,7 +1,5 @@
 """A snapshot has rows of one moment of its sources, whenever these are replaced during the run."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

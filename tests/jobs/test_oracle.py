@@ -5,8 +5,6 @@ skipped, and what failed: trees, grouping, windows, missing modes, NULL keys, ca
 FieldTransformers. `make prove` weaves hundreds of worlds.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Runs over real sources into a real folder: order of snapshots, modes, failures, re-runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs that are killed, raced, interrupted and retried, as processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

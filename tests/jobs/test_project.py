@@ -1,7 +1,5 @@
 """`snaploom.load`: what a project does with declarations, data and somebody's session."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import date

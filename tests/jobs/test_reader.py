@@ -1,7 +1,5 @@
 """`snaploom.read`: what is committed, as it was woven, whatever the files are."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import math

@@ -1,7 +1,5 @@
 """`snaploom.read` looks only at snapshots that a query chooses, and reads what is published."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

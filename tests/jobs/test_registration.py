@@ -1,7 +1,5 @@
 """Published snapshots as partitions of a catalog table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reports in ConfigMaps: over a server in memory and over a real API server, and faults."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

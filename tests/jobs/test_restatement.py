@@ -1,7 +1,5 @@
 """Restatement, ranges of history, runs that continue after failures, and samples, by commands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What has nothing to weave is found out without Spark, and ends as it would with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Subtrees that several snapshots share are folded once; their row count proof is the same."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs over few bytes have a JVM that is fitted to little work; wherever it is unknown, not."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

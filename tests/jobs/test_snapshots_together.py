@@ -1,7 +1,5 @@
 """Snapshots woven by one job (`run.snapshotsPerJob`), or beside each other, are as one by one."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

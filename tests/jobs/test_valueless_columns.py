@@ -1,7 +1,5 @@
 """Columns without any value, in files whose types are inferred."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

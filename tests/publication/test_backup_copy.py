@@ -1,7 +1,5 @@
 """Copies of a folder during publications, in the order of the page about backups, are whole."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from itertools import count

@@ -1,7 +1,5 @@
 """Folders: empty, ours, somebody else's; what is fixed; two that begin at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Garbage: everything left over is found, nothing else is touched."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 `make prove` makes hundreds of rounds of kills at any moment; else there are a few.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 import signal

@@ -1,7 +1,5 @@
 """Leases: the same contract in every store, and how runs use them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -18,8 +18,6 @@ ours.
 `make prove` explores the larger combinations too (`SNAPLOOM_PROVE=1`).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Hashable, Iterator

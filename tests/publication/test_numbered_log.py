@@ -11,8 +11,6 @@ Writers append to one log, and a reader goes through it
 The manifest log, the states of an index and the versions of a table are such logs.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Hashable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """A folder is one OutputDataset's, by namespace and UID; what is not known is not compared."""
 
-from __future__ import annotations
-
 import pytest
 from support.storage.folders import IDENTITY, SETTINGS, a_run, keys, published
 

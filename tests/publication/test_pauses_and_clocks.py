@@ -5,8 +5,6 @@ P11). With wrong clocks, living runs are revoked at worst: nothing live is lost,
 published twice (rule P18).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ The model knows only which run's version of each snapshot should be live. The fo
 read from the raw JSON of the manifest, not through the code under test.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import suppress

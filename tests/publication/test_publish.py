@@ -1,7 +1,5 @@
 """Publication: exactly once, whole or not at all, and clean after itself."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

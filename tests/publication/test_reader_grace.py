@@ -1,7 +1,5 @@
 """`snaploom gc` keeps files for the grace of readers, which an output stores in its folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Removal of whole folders: complete, resumable, and safe from concurrent runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A manifest that is lost is made anew from files, as far as they prove it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 

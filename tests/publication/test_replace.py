@@ -1,7 +1,5 @@
 """Replacement: one entry ends the old version and begins the new one, or nothing happens."""
 
-from __future__ import annotations
-
 import pytest
 from support.storage.faultystore import Fault, times
 from support.storage.folders import (

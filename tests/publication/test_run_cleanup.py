@@ -1,7 +1,5 @@
 """Files that a run removes at its end: those that ended long enough ago, and old staging."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 

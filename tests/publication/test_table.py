@@ -1,7 +1,5 @@
 """An Iceberg table's commit is the publication, and the log follows it, whatever dies between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count, islice
 

@@ -1,7 +1,5 @@
 """An Iceberg table expires snapshots with removed files, and keeps its history."""
 
-from __future__ import annotations
-
 import json
 from itertools import count
 

@@ -1,7 +1,5 @@
 """Status conditions: types, reasons, transitions, and limits of sizes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Observations and decisions: the frozen inputs of a pass, and its results as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

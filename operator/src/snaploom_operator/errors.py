@@ -1,7 +1,5 @@
 """Errors of the operator, a branch of the one tree of `snaploom.errors`."""
 
-from __future__ import annotations
-
 from snaploom.errors import SnaploomError
 
 

@@ -1,7 +1,5 @@
 """Log formats: JSON lines or text."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -4,8 +4,6 @@ The first is as in client-go: never two passes for one key at a time, and none i
 meanwhile. Failures delay a key exponentially, with jitter.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """The operator's settings: models of one YAML file, and reading it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Verdicts about SQL and regular expressions of users, computed by worker processes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Accounts may do what their code does, and nothing else: as the API server judges it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

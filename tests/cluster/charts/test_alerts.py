@@ -1,7 +1,5 @@
 """Each alert of the chart fires when it should, and not before, as promtool finds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """What Argo CD shows of our kinds and offers for them, by its own Lua, for every state."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

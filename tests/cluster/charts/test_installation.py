@@ -1,7 +1,5 @@
 """Installation, upgrade and removal by Helm on a real API server."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

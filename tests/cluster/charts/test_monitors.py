@@ -1,7 +1,5 @@
 """Alerts and dashboard query exported metrics, and reasons that exist."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

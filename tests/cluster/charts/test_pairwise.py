@@ -1,7 +1,5 @@
 """The matrix of values really has every pair of choices."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

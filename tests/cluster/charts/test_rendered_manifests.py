@@ -1,7 +1,5 @@
 """Over every pair of its switches, the chart gives objects that fit each other and Kubernetes."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from functools import cache

@@ -5,8 +5,6 @@ refusal, and one that nobody needs as a right that was never used: taking away a
 have been a refusal.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A driver with the chart's settings exports its metrics to Prometheus, under stable names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

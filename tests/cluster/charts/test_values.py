@@ -1,7 +1,5 @@
 """Values have every setting, and a mistyped one is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The webhook's certificate over its whole life, as data."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The webhook asked by a real API server, through kubectl as people use it."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

@@ -1,7 +1,5 @@
 """A namespace that is refused again and again waits; a few mistakes and other namespaces do not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

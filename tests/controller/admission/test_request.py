@@ -1,7 +1,5 @@
 """Reading reviews: strict about what is read, never a fault of ours, and quick where it must be."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

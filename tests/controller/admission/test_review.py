@@ -1,7 +1,5 @@
 """What is refused, and what is let through with a warning."""
 
-from __future__ import annotations
-
 import pytest
 from support.declared.declarations import (
     Raw,

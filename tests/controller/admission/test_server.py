@@ -1,7 +1,5 @@
 """The webhook over HTTPS: a proper answer to every request, in time, by the newest certificate."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

@@ -1,7 +1,5 @@
 """The commands that talk to a cluster, on a real API server, as a person types them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The tree of `snaploom status`, from resources with statuses to text."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever is observed: one Ready reason, a small status, nothing foreign touched, and an end."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A run at work: its phase follows from its application, and every wait has a reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

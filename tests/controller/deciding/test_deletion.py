@@ -1,7 +1,5 @@
 """A resource with `deletionPolicy: Delete` deletes what it published, or reports why not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run is due when something asks for one that the last run did not answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -7,8 +7,6 @@ one the resource is looked at until nothing more is to be done, as the controlle
 stops such a look after a number of writes; what was written stays.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The status of an output: ready or not, valid, planned, fresh; never more than 32 KB."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The start of a run: each step is written before it is taken, once, and under one name."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The state of an index follows its runs; queries use what was there until a build ends well."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

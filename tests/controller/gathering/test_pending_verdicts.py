@@ -1,7 +1,5 @@
 """SQL is judged in the background; nothing that was found meanwhile is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping

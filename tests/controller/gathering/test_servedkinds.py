@@ -1,7 +1,5 @@
 """Served kinds that are older than the operator, from their schemas to what is decided."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from copy import deepcopy

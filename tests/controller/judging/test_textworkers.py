@@ -1,7 +1,5 @@
 """Texts are judged by processes that end when they take too long, in turns by namespace."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator

@@ -6,8 +6,6 @@ answers get lost, processes start again, and one clock runs faster than the othe
 rule allows.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """Passes of an operator whose Lease another one has taken."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

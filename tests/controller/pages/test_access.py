@@ -1,7 +1,5 @@
 """A request whose token the API server does not know has no user, and learns what to send."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

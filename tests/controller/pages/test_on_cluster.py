@@ -1,7 +1,5 @@
 """Pages of a real API server: users see their namespaces only, and nobody changes anything."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass

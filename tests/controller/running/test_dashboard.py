@@ -1,7 +1,5 @@
 """Every panel of the dashboard shows something: a real Prometheus asks an operator at work."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """kopf between the operator and a real API server: what it survives, and what it never does."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect

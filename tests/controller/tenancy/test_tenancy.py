@@ -1,7 +1,5 @@
 """What a tenant may write, and that nothing of it reaches beyond the tenant's own namespace."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

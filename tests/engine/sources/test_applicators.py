@@ -1,7 +1,5 @@
 """Applicators set the declared metadata on exactly the declared fields."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Files with snapshots by a column: one schema for all, and an unchanged file is read once."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Snapshots that footers prove before there is a session are those that a session finds."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Footers give the values of a column exactly when every row group has one value."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

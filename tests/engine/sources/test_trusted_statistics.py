@@ -1,7 +1,5 @@
 """Sources and indexes believe the same footers, by every writer, and these are right."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import date

@@ -1,7 +1,5 @@
 """Outputs sorted through their declarations, and indexes over them afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sorting as a process that is stopped or killed while it writes."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

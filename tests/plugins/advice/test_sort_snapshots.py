@@ -1,7 +1,5 @@
 """Published snapshots sorted for real: replaced whole, no row lost, nothing left over."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

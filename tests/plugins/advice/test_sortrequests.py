@@ -1,7 +1,5 @@
 """Whose snapshots are sorted, and how the outcome is shown; without Spark."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of Avro: values of every type, and bytes that are no Avro."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -1,7 +1,5 @@
 """`snaploom init --from` over a bucket of a real S3 server."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

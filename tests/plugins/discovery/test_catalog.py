@@ -1,7 +1,5 @@
 """`init --from` a real PostgreSQL: declared keys, parts of tables, samples, and who connects."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

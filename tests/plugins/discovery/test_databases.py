@@ -1,7 +1,5 @@
 """Databases as sources: addresses, declared keys, and credentials that are only named."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from pathlib import Path
 

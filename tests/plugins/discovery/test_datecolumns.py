@@ -1,7 +1,5 @@
 """Dates in columns as the snapshots of a source: registers by day, events, and dates of neither."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How text is written, by its first bytes; and the types that values fit."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """The output: its root, roles, grouped children, interval and windows."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sources by the names of their files: dates, parts, values of folders, and what is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path

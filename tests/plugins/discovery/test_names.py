@@ -1,7 +1,5 @@
 """How alike names are."""
 
-from __future__ import annotations
-
 import pytest
 
 from snaploom.plugins.discovery.foundfiles import LIKE_NAME

@@ -1,7 +1,5 @@
 """Parents of columns: chosen together, never silently where two are close."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

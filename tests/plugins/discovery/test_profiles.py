@@ -1,7 +1,5 @@
 """Questions about rows that were read: distinct values, keys, inclusion, against plain Python."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """`snaploom init --from`: what it asks, what it explains, and what one edit changes."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

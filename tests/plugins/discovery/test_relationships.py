@@ -1,7 +1,5 @@
 """Relationships of data sets whose truth is known: found, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that are parts of one table though their names differ in a word, and files that are not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

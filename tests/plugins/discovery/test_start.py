@@ -1,7 +1,5 @@
 """`snaploom init --from`: what is refused, what is asked, what is written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

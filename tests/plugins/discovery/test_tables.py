@@ -1,7 +1,5 @@
 """Tables of Iceberg and Delta, read by their own metadata: columns, days, live files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from datetime import date

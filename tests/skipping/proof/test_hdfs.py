@@ -1,7 +1,5 @@
 """Files on HDFS that were replaced, with their length and time made to be what they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

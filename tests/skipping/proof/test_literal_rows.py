@@ -4,8 +4,6 @@ Files hold neighbouring values of each type, NULL and the odd forms of numbers; 
 them and written in every form that a query may have. One file changed after it was indexed.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Iterator

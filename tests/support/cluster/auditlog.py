@@ -1,7 +1,5 @@
 """A control plane that logs each request, and whether that was allowed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

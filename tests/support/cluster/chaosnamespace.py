@@ -1,7 +1,5 @@
 """A namespace of a real cluster with one small output, to be broken and repaired."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ watched and collected as anywhere, and no pod ever runs. Any other cluster does 
 kubeconfig in SNAPLOOM_TEST_KUBECONFIG, and nothing is started.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """`make cluster`: a control plane for a person, until Ctrl-C; what is in it is kept."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import sys

@@ -4,8 +4,6 @@ Tests marked `node` or `whole` are left out where a machine cannot have one; the
 names them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

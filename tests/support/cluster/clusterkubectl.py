@@ -1,7 +1,5 @@
 """Asks a cluster as a person does: kubectl, by a kubeconfig."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

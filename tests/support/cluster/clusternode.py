@@ -4,8 +4,6 @@ Only root may have one, and only one at a time is on a machine: pods live in the
 bridge, at whose address they reach the API server and all that a test serves on this machine.
 """
 
-from __future__ import annotations
-
 import fcntl
 import io
 import json

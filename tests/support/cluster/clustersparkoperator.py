@@ -4,8 +4,6 @@ It starts Spark's own `spark-submit`, which creates the driver's pod. Where ther
 then writes into the pod's status what a kubelet would have written.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import urllib.request

@@ -5,8 +5,6 @@ account and the settings that the chart brought, Deployments are marked availabl
 asks for it, and a double plays the runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The project's images: of the release under test, or as our script builds them, once."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

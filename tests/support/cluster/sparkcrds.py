@@ -4,8 +4,6 @@ That of the Kubeflow Spark operator is its own, from its Go module. Apache's is 
 package registry: the one here has the fields that we use, in our words.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from typing import Any

@@ -7,8 +7,6 @@ address at which its pods reach servers of this machine, if they do at all.
 What is installed is the checkout, or files of releases that the environment names (`artifacts`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile

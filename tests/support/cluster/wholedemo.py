@@ -3,8 +3,6 @@
 With KEEP=1 it stays until Ctrl-C, for inspection.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

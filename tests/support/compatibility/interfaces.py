@@ -1,7 +1,5 @@
 """What users of a version rely on, as data: kinds, chart, documents, commands, functions, names."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping

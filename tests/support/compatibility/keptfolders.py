@@ -4,8 +4,6 @@
 version. They name their place by absolute URIs, so that tests bring them back to the same place.
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Releases whose interfaces and files are kept in `tests/compatibility`, one folder each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

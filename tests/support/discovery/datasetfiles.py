@@ -1,7 +1,5 @@
 """Writes tables of known data sets the ways exports arrive."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -5,8 +5,6 @@ In most of them every table has numbers from 1 on, so that values of one key are
 all others as well, beside columns that hold numbers of something else (quantities, ages, places).
 """
 
-from __future__ import annotations
-
 import random
 import uuid
 from collections.abc import Callable, Sequence

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - rows are shorter to read on one line
 """Data sets as people have them: exports of three systems, each with its habits and its accidents."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Relationships found and wrongly proposed, against what is known of a data set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Star schemas by chance, all of whose dimensions count from 1: values prove nothing there."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Warehouses by chance: facts, aggregates, copies and measures, and keys that all count from 1."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Objects for tests of the port, and waiting for what a cluster does in the background."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine

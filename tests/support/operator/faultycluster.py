@@ -4,8 +4,6 @@ Proofs walk over every call of a story: they let it happen once undisturbed, cou
 repeat it with a fault at each of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A call is known by what it asks for and how often that was asked before, which i
 a story is run again; names of children are not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

@@ -1,7 +1,5 @@
 """Local runs for tests: submitted as the operator does, carried out by `fakejob.py`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Sound inputs of decisions, to be changed in one place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

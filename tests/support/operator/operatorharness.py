@@ -7,8 +7,6 @@ await harness.advance(3600)
 ```
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import ABC, abstractmethod

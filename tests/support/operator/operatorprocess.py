@@ -1,7 +1,5 @@
 """`snaploom operator run` as a process of its own, to be stopped, killed and read."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

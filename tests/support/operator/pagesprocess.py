@@ -1,7 +1,5 @@
 """`snaploom operator pages` as a process, teams with outputs, and users who ask for them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

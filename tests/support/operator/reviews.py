@@ -1,7 +1,5 @@
 """AdmissionReviews for tests, and what is answered to them with a store of objects in view."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

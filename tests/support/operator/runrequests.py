@@ -1,7 +1,5 @@
 """Runs that are about to be submitted, for tests of builders and submitters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An API server with scripted answers, one answer a request, which remembers requests."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable

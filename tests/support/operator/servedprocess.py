@@ -1,7 +1,5 @@
 """A process of the operator that serves: started until it is ready, looked at, and ended."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

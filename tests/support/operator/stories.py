@@ -5,8 +5,6 @@ cluster that is, what goes wrong, and how time passes. However it was run, it mu
 `Ending`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """`snaploom operator webhook` as a process, and a cluster that asks it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """A webhook in this process, and how an API server asks it."""
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable

@@ -11,8 +11,6 @@ Prints targets of the Makefile that the tests need, and in a second line the fil
 Python itself, so that nothing is installed for a change that breaks nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -3,8 +3,6 @@
 `make prove` and `make prove-operator` set SNAPLOOM_PROVE.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import random

@@ -1,8 +1,6 @@
 """Seconds that each file of tests took: `pytest --timings=FILE` writes them, and the order of a run
 follows those that are kept in `tests/timings.json`, so that no long file is left to the end."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -3,8 +3,6 @@
 Deliberately shares no code with any library that signs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """Certificates for tests: an authority of their own, and what it signs."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A server before another one: takes requests by http or https, looks at each, and passes it on."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import ssl

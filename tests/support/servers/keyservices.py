@@ -1,7 +1,5 @@
 """Key management services for tests: one in memory, and one behind a real HTTP server."""
 
-from __future__ import annotations
-
 import base64
 import json
 import secrets

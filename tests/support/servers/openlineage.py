@@ -5,8 +5,6 @@ authors. So an event is read into them field by field: none may be missing, unkn
 type, and every facet must be of the class that its `_schemaURL` names.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """Debian's Prometheus: promtool, and a server that scrapes what a test names."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

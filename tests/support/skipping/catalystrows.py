@@ -4,8 +4,6 @@ Written from Spark's rules of three-valued logic and its total order of floating
 with nothing of the library's code for either. A row maps a column to its value, None for NULL.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

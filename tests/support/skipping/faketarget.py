@@ -1,7 +1,5 @@
 """Files that exist only as numbers in a dictionary, indexed with the real index types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """A small indexed data set, and queries counted with skipping on and off."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The step goes on when the signal was heard, so that no test depends on time.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What every `IndexStore` must do, as functions of the tests that any store's suite can call."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

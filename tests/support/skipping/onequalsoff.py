@@ -6,8 +6,6 @@ file with such a row that is not read is a counterexample. It is shrunk, and its
 to see it again.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

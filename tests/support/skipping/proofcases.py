@@ -1,7 +1,5 @@
 """One small set of files, its index, and queries that must give the same rows on and off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

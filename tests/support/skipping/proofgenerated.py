@@ -1,7 +1,5 @@
 """Everything that is drawn from one seed: a table, index sets, conditions, and what these need."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Collection, Sequence

@@ -14,8 +14,6 @@ All must give the answers that Spark gives without them. A home that cannot hold
 bounds of its columns instead, so that every home is asked the same conditions.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Small tables of every type, value and layout that have ever lost rows, made from a seed."""
 
-from __future__ import annotations
-
 import math
 import random
 import shutil

@@ -4,8 +4,6 @@ The evaluator is the oracle of the property tests: it shares nothing with the co
 the classes of the conditions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

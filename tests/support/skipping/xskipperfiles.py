@@ -4,8 +4,6 @@ A store of any version is Parquet written by pyarrow with Spark's schema JSON sp
 Java's serialised objects put together byte by byte.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import struct

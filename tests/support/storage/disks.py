@@ -1,7 +1,5 @@
 """Folders that refuse writes, for root too, who heeds no permissions; and files that were cut."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

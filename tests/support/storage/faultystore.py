@@ -1,7 +1,5 @@
 """A store with given faults: loses answers, refuses writes, or dies with its process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Output folders, runs and snapshots for tests of storage."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

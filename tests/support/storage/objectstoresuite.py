@@ -3,8 +3,6 @@
 And `racing_store`: the same, where writers that really meet may be let loose on it.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

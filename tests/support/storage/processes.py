@@ -1,7 +1,5 @@
 """Real processes that publish and collect, and die on demand."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

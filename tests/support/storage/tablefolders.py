@@ -1,7 +1,5 @@
 """Output folders with an Iceberg table, whose versions a stand-in for Iceberg's library makes."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable, Mapping

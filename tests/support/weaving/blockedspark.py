@@ -1,7 +1,5 @@
 """Commands in a process that cannot import Spark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Published snapshots of nested rows like those of the flights example, to be sorted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,5 @@
 """Columns of the model of `support.declared.declarations`, in the words of a woven snapshot."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

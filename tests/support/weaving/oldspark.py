@@ -1,7 +1,5 @@
 """The oldest PySpark that is supported, and the libraries of tables for it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -9,8 +9,6 @@ Times are days of January 2024, at midnight UTC. What the declarations of a worl
 `oracledeclarations`, what comes of it in `oracle`, and random worlds in `oraclegenerated`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 Run as a program it does so in a bucket, with a Spark that has S3A: `remoteloom BASE FOLDER`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

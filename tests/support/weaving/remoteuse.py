@@ -1,7 +1,5 @@
 """What is done with an output on another store: read as a source, arranged, registered, indexed."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os

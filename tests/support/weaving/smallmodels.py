@@ -1,7 +1,5 @@
 """Small models on real Spark: frames in, one published-like snapshot with its counts out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

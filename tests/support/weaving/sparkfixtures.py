@@ -1,7 +1,5 @@
 """The Spark session of all tests of a process; it is started when a test first asks for it."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Other resources in a review: those related, conflicts that are denied, and breaking changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Answers the body of an AdmissionReview: fast path, related resources, review."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The AdmissionReview: its request, parsed once, and its answer within the API server's limits."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum

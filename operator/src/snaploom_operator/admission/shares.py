@@ -1,7 +1,5 @@
 """Shares of namespaces: threads for work that cannot be cancelled, and waits after refusals."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,7 +1,5 @@
 """The webhook's HTTPS endpoint, and its metrics."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

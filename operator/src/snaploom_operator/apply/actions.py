@@ -1,7 +1,5 @@
 """Performs actions and writes statuses: the only part of a pass that changes the cluster."""
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

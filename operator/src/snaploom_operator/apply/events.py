@@ -1,7 +1,5 @@
 """Posts Kubernetes events about our resources, beside the passes."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Carries out decisions: actions, then the status, then events; and requeues the resource."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The webhook's certificate: issued, rotated in its Secret, and published as `caBundle`."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

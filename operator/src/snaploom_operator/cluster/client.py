@@ -1,7 +1,5 @@
 """The client of a real API server: connection, adapter of the port, watches, and pod logs."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """Leader election by a Kubernetes Lease."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

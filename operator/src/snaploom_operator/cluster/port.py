@@ -1,7 +1,5 @@
 """The port to the Kubernetes API: verbs, errors, kinds, and forms of what is sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests to the API server: JSON, timeouts, retries of what is safe to retry, and errors."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

@@ -4,8 +4,6 @@ This module only lists them, so that `--help` imports nothing heavy; commands wi
 in `snaploom.cli`.
 """
 
-from __future__ import annotations
-
 COMMANDS = (
     (
         "status",

@@ -1,7 +1,5 @@
 """`snaploom logs`: the log lines of driver and operator about a run, by time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Options and names of commands that use a cluster, and the view of a namespace that they read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

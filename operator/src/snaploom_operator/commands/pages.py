@@ -1,7 +1,5 @@
 """`snaploom operator pages`: serves the pages of outputs in a cluster."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from snaploom_operator.cluster.client import PAGES

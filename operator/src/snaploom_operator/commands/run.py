@@ -4,8 +4,6 @@ Exit codes: 0 stopped by SIGTERM or Ctrl-C; 1 a request to the cluster failed; 2
 kubeconfig are invalid.
 """
 
-from __future__ import annotations
-
 import gc
 from functools import partial
 from pathlib import Path

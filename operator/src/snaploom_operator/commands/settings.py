@@ -1,7 +1,5 @@
 """`snaploom operator settings`, and the options of commands that run a process of the operator."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

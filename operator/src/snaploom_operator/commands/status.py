@@ -1,7 +1,5 @@
 """`snaploom status`: the status of outputs and indexes, as a tree."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

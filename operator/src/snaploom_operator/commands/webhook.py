@@ -1,7 +1,5 @@
 """`snaploom operator webhook`: runs the admission webhook."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`decide`: the decision about a resource of any kind from its observation."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The lifecycle of the runs of a resource, deletion included, and the conditions about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -6,8 +6,6 @@ loop and remembers each UID, so it gets neither: a review has a number, by which
 it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

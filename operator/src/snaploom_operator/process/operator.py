@@ -1,7 +1,5 @@
 """The operator process: the operator over any cluster, endpoints, leader election and shutdown."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

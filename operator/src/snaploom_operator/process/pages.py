@@ -1,7 +1,5 @@
 """The process that serves pages: composes its parts, starts them, and shuts down gracefully."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """The reconcile loop: workers that take keys from the queue, one pass each."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

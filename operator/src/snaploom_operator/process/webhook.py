@@ -1,7 +1,5 @@
 """The webhook process: composes its parts, starts them, and shuts down gracefully."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Endpoints for probes and for Prometheus, readiness, and answers remembered for seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """An HTTP server for untrusted clients, with limits and hot reload of its certificate."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

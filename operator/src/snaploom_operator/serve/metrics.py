@@ -1,7 +1,5 @@
 """The operator's Prometheus metrics; `docs/reference/metrics.md` lists them."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter as Tally

@@ -1,7 +1,5 @@
 """Answers requests for pages: only those that read, and only to users that the API server knows."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

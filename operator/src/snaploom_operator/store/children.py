@@ -1,7 +1,5 @@
 """Frozen views of the objects of runs: applications, ConfigMaps and driver pods."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Cached resources: parsing, references and folders."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ afterwards proves that a watch is dead, and ends the process. Known versions req
 that a restart among thousands of unchanged resources writes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

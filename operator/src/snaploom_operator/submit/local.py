@@ -4,8 +4,6 @@ It is handled like every other application: created once, listed, watched, and d
 The runner (`submit/localrunner.py`) writes its state into the same ConfigMap.
 """
 
-from __future__ import annotations
-
 from snaploom_operator.objects import (
     LABEL_ROLE,
 )

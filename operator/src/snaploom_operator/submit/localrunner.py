@@ -1,7 +1,5 @@
 """Runs Local applications as processes of this machine, for `snaploom operator run --local`."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

@@ -4,8 +4,6 @@ Colours follow the terminal and NO_COLOR; with `-o json` standard output carries
 nothing else, so that it can be piped.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`snaploom diff`: what changed declarations would do, before anything runs."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`snaploom drivers`: fetches JDBC drivers, and lists those that are known."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

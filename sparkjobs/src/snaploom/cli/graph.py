@@ -1,7 +1,5 @@
 """`snaploom graph`: sources, keys, relationships and the chosen tree, as a picture."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

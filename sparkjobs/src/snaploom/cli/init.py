@@ -1,7 +1,5 @@
 """`snaploom init`: a small model to start from, or declarations of one's own data."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

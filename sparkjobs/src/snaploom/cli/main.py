@@ -9,8 +9,6 @@ unreachable join tree; 4 lease not obtained and the snapshot still unpublished; 
 snapshot at all, where that is to fail; 130 interrupted.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

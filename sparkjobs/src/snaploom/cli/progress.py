@@ -1,7 +1,5 @@
 """Progress and results of runs: one live line on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`snaploom gc`, `repair` and `check`: clean, rebuild and verify output folders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`snaploom run`, `plan`, `backfill`, `restate` and `run --sample`: weave what is due."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`snaploom snapshots`, `files` and `schema`: what an output has published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`snaploom validate`, `render` and `crds`: declarations, without touching data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

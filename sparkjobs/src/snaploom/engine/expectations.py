@@ -1,7 +1,5 @@
 """Expectations about a woven snapshot: `checks[]`, `matchedRows` and `rootKey`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Join keys as expressions, the types that they may have, and rows grouped by them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce

@@ -9,8 +9,6 @@ are equal as a whole are matched first, one by one, and the others in the order 
 row is compared with two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce

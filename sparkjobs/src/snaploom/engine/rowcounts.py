@@ -1,7 +1,5 @@
 """The row-count rule: a left join that returns more rows than it received fails the snapshot."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, sleep

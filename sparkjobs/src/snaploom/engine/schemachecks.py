@@ -1,7 +1,5 @@
 """Schemas that one snapshot can do with, and those that nobody could read once written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 All of it is for people: it costs a run a bounded share of its time, and fails nothing.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

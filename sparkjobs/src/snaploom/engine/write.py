@@ -1,7 +1,5 @@
 """Writing a woven frame into a staging folder, and schemas that are refused before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

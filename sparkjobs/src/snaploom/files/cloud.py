@@ -1,7 +1,5 @@
 """Stores of local folders and of S3, Google and Azure buckets, opened by a URI."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """Files as their file systems list them, as plain data, and listing by a port of others."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

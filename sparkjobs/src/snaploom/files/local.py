@@ -18,8 +18,6 @@ readers see the whole object or none. Nothing is synced to disk: a power failure
 newest snapshots, a killed process does not.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -4,8 +4,6 @@ The type of a column holds all of its values, or is declared; a value that does 
 by its place. So a table is read twice where no types are declared.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

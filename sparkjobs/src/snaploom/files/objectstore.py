@@ -1,7 +1,5 @@
 """The port to object stores, the proof that a store is safe, and failures without secrets."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -4,8 +4,6 @@ A file may come from anybody: it is opened read-only, what it declares cannot ca
 and virtual tables are not read, and nothing is larger than the file can hold.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

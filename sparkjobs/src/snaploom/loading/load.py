@@ -1,7 +1,5 @@
 """`load`: files and folders to typed resources, every fault at once, every position kept."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

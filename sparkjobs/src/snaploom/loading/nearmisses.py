@@ -4,8 +4,6 @@ Earlier designs of the same resources used other names (rule W1); people
 with files of earlier versions get the new name rather than a near miss by spelling.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 

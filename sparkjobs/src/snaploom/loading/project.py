@@ -1,7 +1,5 @@
 """The project of some declarations: which `snaploom.yaml` counts, and which files are read."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Turns pydantic's errors to findings about declarations."""
 
-from __future__ import annotations
-
 import re
 import types
 import typing

@@ -1,7 +1,5 @@
 """Caches of enumeration and of folded subtrees, for the next run."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

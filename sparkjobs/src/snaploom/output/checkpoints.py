@@ -7,8 +7,6 @@ Of every version a checkpoint has what decides about commits, in columns (50 byt
 read in a tenth of a second); of those published last it has the whole record, too.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator, Sequence

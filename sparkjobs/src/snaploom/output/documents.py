@@ -1,7 +1,5 @@
 """Documents of a folder, parsed within bounds, and logs of numbered ones (rules P1, P2)."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random

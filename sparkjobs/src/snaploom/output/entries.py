@@ -5,8 +5,6 @@ An entry records one change of a folder: a snapshot `publish`ed, `replace`d or `
 is what folding them in order gives (`snaploom.output.state`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence as Members
 from typing import Annotated, Literal, Self

@@ -4,8 +4,6 @@ Nothing is changed, and nothing is believed that can be looked at: entries are r
 one on, without the checkpoints. The content of files is for those who can read them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Finds and removes files that an output folder no longer needs."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

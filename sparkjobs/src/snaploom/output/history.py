@@ -1,7 +1,5 @@
 """Published snapshots as readers see them, and the settings that a folder fixes."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -16,8 +16,6 @@ iceberg/metadata/*.avro               lists of files, by Iceberg's library
 ```
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

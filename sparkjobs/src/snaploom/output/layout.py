@@ -23,8 +23,6 @@ The attempt is a fresh token for every publication: a run that gives up a snapsh
 again uses new names, so that a deletion that arrives late can only hit what is dead.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

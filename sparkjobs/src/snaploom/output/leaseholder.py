@@ -1,7 +1,5 @@
 """Leases of a run: acquired, renewed in a thread, released; in the log if nowhere better."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -10,8 +10,6 @@ holder counts from before its request, and may trust its lease for less than it 
 two never trust theirs at once while their clocks run equally fast, up to the ratio of the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Publication of a snapshot: stage, promote file by file, commit, and clean up."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

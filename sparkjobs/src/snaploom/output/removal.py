@@ -19,8 +19,6 @@ put files into a folder that is gone; it cannot publish them. It takes away thos
 may leave a schema, which is nobody's and makes the folder look like another's.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Checks what a folder promises, and rebuilds a lost manifest from its data."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

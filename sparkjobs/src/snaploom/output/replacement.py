@@ -1,7 +1,5 @@
 """Replacement and restatement: another version takes the place of a live one (rules P2, P20)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ was revoked there is published, and one that did not never will be. So no entry 
 run that the log has revoked.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ a wrong bound loses rows. So it lists what is known to hold, and everything else
 Source of the footer's fields: the Parquet format's `parquet.thrift` and `LogicalTypes.md`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

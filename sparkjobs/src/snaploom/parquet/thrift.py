@@ -4,8 +4,6 @@ They are walked before Arrow reads them, which takes as much memory as they clai
 Arrow might misread, such as a field that is there twice, is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 _MOST_DEPTH = 12

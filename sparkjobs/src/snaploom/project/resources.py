@@ -5,8 +5,6 @@ They are the models of the API, so that they validate, compare and round-trip as
 `pydantic.ValidationError` with every fault.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from snaploom.models.common import ObjectMeta, Resource

@@ -7,8 +7,6 @@ Exit codes are those of `snaploom run`; the Report has more, and the manifest is
 Asked to end by SIGTERM it stops cleanly, reports INTERRUPTED and ends with 130.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

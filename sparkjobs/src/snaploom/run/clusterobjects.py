@@ -1,7 +1,5 @@
 """Leases and Reports as Kubernetes objects: all of the library that talks to its API."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Work of a run in a cluster, each kind as a function from a Bundle to its Report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Declarations of a job: loaded, validated, picked, and the Bundle of a run in a cluster."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

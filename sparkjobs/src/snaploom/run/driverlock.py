@@ -4,8 +4,6 @@ The lock file stands beside `snaploom.yaml`, is committed with it, and is found 
 jar is only used where its hash is that of the lock file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Mapping

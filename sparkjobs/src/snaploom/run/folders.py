@@ -4,8 +4,6 @@ They need neither references between declarations nor judged SQL, whose modules 
 time of such a command to import.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

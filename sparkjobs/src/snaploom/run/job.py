@@ -1,7 +1,5 @@
 """Settings that the caller of a job decides: time, limits, event callback, interruption."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """Plans one output as far as its declarations allow, with all that is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

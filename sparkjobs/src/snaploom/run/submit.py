@@ -7,8 +7,6 @@ program; Reports are the lines that begin with `{`. The Report of an index names
 `SkippingIndex/name` as its output. Exit codes are those of `snaploom run --all`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ this file, read exactly this way, proves that no row of it can be in the result;
 keeps it.
 """
 
-from __future__ import annotations
-
 from snaploom import ondemand
 
 PLACES = {

@@ -1,7 +1,5 @@
 """`DeclaredSource`: what is asked of a source before it is read; checks of physical ones."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Readers of all kinds of sources, each opened once a run, and the columns that they give."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The kinds of declared sources, the columns that they may have, and circles between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from snaploom.models.datasource import DataSource

@@ -1,7 +1,5 @@
 """Transformers and metadata of a source, and the fields that they select."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

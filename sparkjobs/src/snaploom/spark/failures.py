@@ -1,7 +1,5 @@
 """Spark's failures as errors of Snaploom: one line, no stack trace, and what to do."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

@@ -1,7 +1,5 @@
 """The one way from a text of SQL to a column or a frame of Spark."""
 
-from __future__ import annotations
-
 import json
 import re
 import uuid

@@ -9,8 +9,6 @@ Everything goes through the JVM of the Spark session, with its configuration, cr
 Names are taken literally; HDFS itself has none with a colon.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress

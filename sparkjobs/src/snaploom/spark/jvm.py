@@ -1,7 +1,5 @@
 """The JVM of a session: its settings and Hadoop client, files that this reaches, Java of ours."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

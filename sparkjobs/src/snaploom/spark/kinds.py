@@ -5,8 +5,6 @@ Names are those of classes without Spark's package in front. Other expressions e
 the outcome of a query.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

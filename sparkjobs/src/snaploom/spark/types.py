@@ -1,7 +1,5 @@
 """Types, fields and metadata of Spark's schemas, and their forms as declared and as documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

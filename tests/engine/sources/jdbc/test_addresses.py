@@ -1,7 +1,5 @@
 """Drivers accept our addresses and options, also those of databases that no test has."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The life of an index: create, refresh, alter, drop, vacuum, recover, and what must not happen."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """`snaploom index create`, `build`, `apply`, `refresh` and the others that change indexes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated

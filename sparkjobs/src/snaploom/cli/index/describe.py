@@ -1,7 +1,5 @@
 """`snaploom index describe`, `list` and `explain`: kept metadata, and files that a query reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta

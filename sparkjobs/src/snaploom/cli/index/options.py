@@ -1,7 +1,5 @@
 """Options of the commands about skipping indexes, and their progress."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """`snaploom index stats`: index usage statistics."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Advice about indexes and orders: files and queries are read, and what would help is estimated."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence

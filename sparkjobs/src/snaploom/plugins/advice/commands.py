@@ -1,7 +1,5 @@
 """`snaploom index advise` and `sort`: recommended orders of rows, and sorting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Advice: indexes and orders of rows that would let queries skip more files."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

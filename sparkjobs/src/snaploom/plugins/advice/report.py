@@ -1,7 +1,5 @@
 """Advice for people, for programs, and as a SkippingIndex."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

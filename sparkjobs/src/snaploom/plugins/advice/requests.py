@@ -1,7 +1,5 @@
 """Requests to sort files and published snapshots, and their results; without Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

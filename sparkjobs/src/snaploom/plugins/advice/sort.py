@@ -4,8 +4,6 @@ Rows for a new folder are written into a hidden one beside it, read back, compar
 read (count, and a checksum that no order changes), and moved into place as the last thing.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Values are decoded by fastavro; blocks are unpacked here, since it unpacks any number of bytes.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from bz2 import BZ2Decompressor

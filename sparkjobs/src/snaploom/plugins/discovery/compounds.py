@@ -1,7 +1,5 @@
 """Relationships by several columns, between sources that no single one joins."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

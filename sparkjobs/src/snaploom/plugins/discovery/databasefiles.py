@@ -1,7 +1,5 @@
 """Files that have several tables, with the keys that they declare: databases and workbooks."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

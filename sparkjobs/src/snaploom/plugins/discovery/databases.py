@@ -4,8 +4,6 @@ Asked are `DatabaseMetaData`'s questions, which are the same for all drivers; ho
 has is what its statistics hold, since counting would read all of it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

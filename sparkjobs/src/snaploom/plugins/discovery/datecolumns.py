@@ -7,8 +7,6 @@ divided into days where they are the root of the output; anywhere else that woul
 those of one day.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Declarations of discovered tables, each with comments that state the evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """From URIs to the text of declarations: short YAML with comments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf

@@ -1,7 +1,5 @@
 """Candidates of a column, and what stops each: `init --from URI --explain TABLE.COLUMN`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from snaploom.errors import ArgumentInvalid

@@ -1,7 +1,5 @@
 """Files below a URI, listed within bounds, and the format of text by its first bytes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -5,8 +5,6 @@ several ways gets a role for each of them. Other sources hang below what they re
 where it has several rows a key.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

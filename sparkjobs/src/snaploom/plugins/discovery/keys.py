@@ -1,7 +1,5 @@
 """Keys of sources: sets of columns by which the rows of a snapshot are distinguished."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Sources by the names of their files: which files are one table."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ English and German forms are known. A likeness is a number from 0 (nothing in co
 same name); what follows from it is decided in `relationships`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -8,8 +8,6 @@ are arcs, and arcs of an artificial root stand for "nothing refers to it". A cho
 to another one is a question, and without an answer a guess that is stated.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Profiles of sources after a bounded look, those of databases included."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

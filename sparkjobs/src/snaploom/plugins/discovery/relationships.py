@@ -1,7 +1,5 @@
 """Relationships between sources: which columns of one are keys of another's rows, with evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import expm1, log

@@ -1,7 +1,5 @@
 """Reads a bounded part of each source, and finds files that are parts of one table."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """DataSources of found tables: globs, prefix with captures, snapshots and windows."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict

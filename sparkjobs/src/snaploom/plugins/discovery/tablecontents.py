@@ -5,8 +5,6 @@ it, of Iceberg the newest metadata file and the manifests of its current snapsho
 the table's own folder are looked at: a table that was copied has other addresses in its metadata.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

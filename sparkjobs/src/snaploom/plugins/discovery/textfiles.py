@@ -1,7 +1,5 @@
 """Rows of CSV and JSON, all of which are looked at to find the types that hold them."""
 
-from __future__ import annotations
-
 import io
 import re
 from codecs import getincrementaldecoder

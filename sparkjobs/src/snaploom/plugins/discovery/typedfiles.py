@@ -1,7 +1,5 @@
 """Files that have types of their own: their rows, or evenly spread parts of them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

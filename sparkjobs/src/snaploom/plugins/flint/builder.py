@@ -1,7 +1,5 @@
 """Flint's builder of skipping indexes, and the registration of its data source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """The few operations of OpenSearch that we use, repeated where safe, and its failures."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

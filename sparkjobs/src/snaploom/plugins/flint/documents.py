@@ -1,7 +1,5 @@
 """Rows as documents: read page by page, as readers of Flint see them, and written whole."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import math

@@ -10,8 +10,6 @@ for document in client.create_reader("t001"):
 ```
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Flint's metadata, names and types of fields, in the early form and in today's."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

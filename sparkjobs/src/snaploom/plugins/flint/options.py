@@ -5,8 +5,6 @@ Beyond Flint's: `username` and `password` for auth basic (Flint's `auth.username
 `auth.password` are aliases), `service`, `ca_file` and `timeout_seconds`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Segments of OpenSearch: bulk writing of documents, and reading of one segment."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

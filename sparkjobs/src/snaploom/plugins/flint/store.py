@@ -1,7 +1,5 @@
 """The store in OpenSearch, and OpenSearch as a base of skipping indexes."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

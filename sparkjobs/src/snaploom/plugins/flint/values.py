@@ -1,7 +1,5 @@
 """Values, schemas and filters between Spark and documents of OpenSearch."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """Columns of a metadata store, decoded: values, partitions, one row a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

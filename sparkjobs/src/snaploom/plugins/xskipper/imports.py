@@ -1,7 +1,5 @@
 """Finding, importing and exporting metadata stores of Xskipper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath

@@ -15,8 +15,6 @@ Where the directory lies follows from the name of the table, which a state may o
 directory has an owner, and no other index replaces or removes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Names of columns, files, tables and folders of a metadata store."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

@@ -6,8 +6,6 @@ decoded and a row that is not there mean nothing. Rows that contradict one anoth
 file (a refresh that was killed between two forms) are left out, too: it stays unknown.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import secrets

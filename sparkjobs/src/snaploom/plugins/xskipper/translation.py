@@ -1,7 +1,5 @@
 """Converts a skipping index to a store of version 4, or lists the reasons why it cannot be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

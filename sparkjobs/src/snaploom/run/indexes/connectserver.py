@@ -7,8 +7,6 @@ of `spark-submit`; without `spark.connect.grpc.binding.address` only this machin
 client may do what the server may.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

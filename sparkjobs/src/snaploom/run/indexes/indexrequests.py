@@ -1,7 +1,5 @@
 """Requests about skipping indexes, with their targets and stores; without Spark."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

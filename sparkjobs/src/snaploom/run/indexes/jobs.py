@@ -1,7 +1,5 @@
 """Skipping indexes as jobs in a session: create, refresh, apply and describe."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress

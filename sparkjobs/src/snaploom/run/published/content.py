@@ -1,7 +1,5 @@
 """Published files checked against their records, and the deletion of an output."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession

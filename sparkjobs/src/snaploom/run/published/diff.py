@@ -1,7 +1,5 @@
 """Declarations compared with earlier ones and with published history; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

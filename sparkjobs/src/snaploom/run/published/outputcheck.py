@@ -1,7 +1,5 @@
 """Compares what is in an output's folder with what was published."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Compares the rows of two versions of snapshots, in a session; nothing is changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Records what a run does and observes, and builds its Reports."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Local cache of classes that Spark loads, from which a JVM starts in half the time."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Starts Spark's JVM within the memory that this process may have."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

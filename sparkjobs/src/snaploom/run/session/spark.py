@@ -1,7 +1,5 @@
 """The only place that builds a SparkSession."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

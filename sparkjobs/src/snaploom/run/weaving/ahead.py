@@ -10,8 +10,6 @@ Any obstacle or failure leads to snapshots that are woven one by one, where the 
 snapshot.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Faults and changes in the data that snapshots are woven from; without Spark."""
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A new snapshot against every published one, and the deletion of old ones (rules P25, P26)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 

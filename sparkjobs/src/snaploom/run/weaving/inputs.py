@@ -1,7 +1,5 @@
 """Inputs of one snapshot, and subtrees that several snapshots of a run share (rule W29)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

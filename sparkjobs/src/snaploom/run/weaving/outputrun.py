@@ -1,7 +1,5 @@
 """The run of one output: lease the folder, visit the steps of the plan, publish each snapshot."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence

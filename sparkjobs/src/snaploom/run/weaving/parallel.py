@@ -1,7 +1,5 @@
 """Several works at a time in threads, each ended in its turn."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,7 +1,5 @@
 """Before a run: folder and clock, and the plan over what sources list (rule W5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -9,8 +9,6 @@ A partition is a folder. Where a snapshot was restated or sorted, readers of the
 versions until `gc` has removed the old files, as all readers do that list folders (rule P20).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 

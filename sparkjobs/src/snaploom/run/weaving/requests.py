@@ -1,7 +1,5 @@
 """Requests for runs and plans, beyond their declarations; without Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

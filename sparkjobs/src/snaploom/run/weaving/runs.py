@@ -1,7 +1,5 @@
 """Runs, plans and estimates of outputs; Spark is started where something needs it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -4,8 +4,6 @@ Where a source is otherwise than it was listed, the snapshot is woven again (rul
 have rows of before and after the change.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

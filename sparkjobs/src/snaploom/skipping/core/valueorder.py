@@ -9,8 +9,6 @@ Every supported type has one of two kinds of keys:
   bytes, sign bit flipped.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

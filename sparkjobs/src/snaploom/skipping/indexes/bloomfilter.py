@@ -9,8 +9,6 @@ A text that contains a piece contains every n-gram (of bytes) of it. So TOKENS d
 n-gram of the piece is proved absent; pieces shorter than an n-gram prove nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

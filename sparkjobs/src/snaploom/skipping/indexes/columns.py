@@ -1,7 +1,5 @@
 """Common parts of index types: checks of declarations, kept columns, and proofs by footers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast

@@ -4,8 +4,6 @@ Every proof uses only that all values lie between the bounds, so bounds may be w
 values: that is how long texts are kept. Either bound may be absent: nothing is known on that side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

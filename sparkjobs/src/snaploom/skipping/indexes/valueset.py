@@ -4,8 +4,6 @@ A kept prefix that is shorter than the length is a whole text; one of full lengt
 text that begins with it. Texts are cut at bytes, and bytes is what is compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ dropping one rebuilds nothing. Other parameters make another index, under a new 
 under the former ones shows nothing about what they mean now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

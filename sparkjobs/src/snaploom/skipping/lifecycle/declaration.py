@@ -1,7 +1,5 @@
 """From what people declare to a definition, and to the plan of a refresh, made beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol

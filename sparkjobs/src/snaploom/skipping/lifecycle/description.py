@@ -1,7 +1,5 @@
 """The description of skipping indexes: state, coverage, size and age."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

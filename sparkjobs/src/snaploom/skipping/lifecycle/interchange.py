@@ -4,8 +4,6 @@ It is registered in the entry-point group `snaploom.skipping.interchange` under 
 format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points

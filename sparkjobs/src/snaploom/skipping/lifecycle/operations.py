@@ -13,8 +13,6 @@ While an operation is in flight, and after it failed, definition and rows are th
 change with the final commit, all at once.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Statements about skipping indexes: from SQL text to data, and on to declarations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches

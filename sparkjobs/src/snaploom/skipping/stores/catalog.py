@@ -1,7 +1,5 @@
 """Bases that hold the skipping indexes of many targets, and what they have for a query."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

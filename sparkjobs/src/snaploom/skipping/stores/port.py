@@ -6,8 +6,6 @@ the state: a put-if-absent of the next number on object stores, a conditional wr
 Rows that are written and never committed are garbage, not data: a failed build changes nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,7 +1,5 @@
 """`DatabaseSource`: a table of a database, its name, address, keys and checks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Facts about each kind of database, and about the jars of its driver."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Readers of `jdbc` sources, one for each way to declare snapshots (rule W19)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

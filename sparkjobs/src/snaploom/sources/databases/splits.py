@@ -11,8 +11,6 @@ Only what means the same in every database and in each of its modes is understoo
 every row is in doubt.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """One table of a database during a run, read in parallel by conditions that it evaluates."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

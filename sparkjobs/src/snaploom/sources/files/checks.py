@@ -1,7 +1,5 @@
 """Types that files have, and the same against declared ones, checked once a run."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Records of CSV files: the dialect, the lines and their facts, and where records end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

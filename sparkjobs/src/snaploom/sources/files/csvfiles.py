@@ -1,7 +1,5 @@
 """CSV files of one source as one frame: columns by the names of headers, each file by its form."""
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

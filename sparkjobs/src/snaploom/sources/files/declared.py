@@ -1,7 +1,5 @@
 """`FileSource`: files that Spark lists and reads, of any format that is no table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Footers of a source's Parquet files, and snapshots that a column of them holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files that a glob matches, listed once and in one order; local ones without Hadoop."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

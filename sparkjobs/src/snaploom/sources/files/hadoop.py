@@ -4,8 +4,6 @@ A million files are no exception: folders that a glob's first wildcard reaches a
 at a time, and what the JVM knows about files crosses to Python in pieces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

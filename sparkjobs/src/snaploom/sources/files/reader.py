@@ -1,7 +1,5 @@
 """Readers of `hdfsLike` sources, one for each way to declare snapshots (rule W19)."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

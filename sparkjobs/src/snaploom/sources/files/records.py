@@ -1,7 +1,5 @@
 """Lines of text, and what readers of JSON and of text pass over in silence."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Values of CSV, JSON and XML that reading would change, found beforehand (decision 0043)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote

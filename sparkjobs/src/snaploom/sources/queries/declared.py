@@ -1,7 +1,5 @@
 """Simple and complex queries as declared, and the placeholders of snapshots in them."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Readers of simple and complex queries over frames of their sources."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

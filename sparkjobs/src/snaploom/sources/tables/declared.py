@@ -1,7 +1,5 @@
 """`TableSource`: a table of Iceberg or Delta: one place, and nothing that belongs to files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self

@@ -1,7 +1,5 @@
 """Versions of Iceberg tables, and their columns, read by Iceberg's own library."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

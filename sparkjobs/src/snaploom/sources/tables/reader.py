@@ -6,8 +6,6 @@ by the time of reading. (Versions of a table have commit times, which need not b
 are of.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Clustering in Spark: rows in the order of a curve, in as many files as are wanted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

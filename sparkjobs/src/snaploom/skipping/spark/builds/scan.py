@@ -1,7 +1,5 @@
 """Everything about some files from one distributed pass over their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Makes a skipping index what is declared, in the place where it is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -6,8 +6,6 @@ one object, so that other sessions and the class stay as they are. Statements th
 skipping indexes go to Spark untouched.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import threading

@@ -11,8 +11,6 @@ flights.describe()
 ```
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self

@@ -4,8 +4,6 @@ Here a name becomes a target and a store; the lifecycle acts on them. Interfaces
 nothing but their own spelling.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 

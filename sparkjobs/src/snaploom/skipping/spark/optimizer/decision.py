@@ -1,7 +1,5 @@
 """Files that a query may leave out: from the optimizer rule's request to its answer."""
 
-from __future__ import annotations
-
 import logging
 import textwrap
 import threading

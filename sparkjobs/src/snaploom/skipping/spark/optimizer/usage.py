@@ -1,7 +1,5 @@
 """Outcomes of queries, counted in the session and recorded beside indexes."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import secrets

@@ -5,8 +5,6 @@ learns to watch does not make every index look foreign. An option is left out on
 cannot change a value; unknown options count. Names and defaults are those of Spark 4.3.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Targets of indexes as Spark reads them: names of columns and paths of outputs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

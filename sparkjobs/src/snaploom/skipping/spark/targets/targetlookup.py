@@ -1,7 +1,5 @@
 """Opens targets of indexes, and finds the indexes over expressions that queries can use."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence

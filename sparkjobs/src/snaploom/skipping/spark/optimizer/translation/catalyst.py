@@ -11,8 +11,6 @@ a term of its own here, `year(d)` or `lower(c)`, which an index over the same ex
 `ranges` adds what such an expression implies for the column inside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

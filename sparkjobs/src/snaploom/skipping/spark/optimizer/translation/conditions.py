@@ -1,7 +1,5 @@
 """Subjects of conditions, and conditions as a whole: ranges, LIKE and NULL of expressions."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence

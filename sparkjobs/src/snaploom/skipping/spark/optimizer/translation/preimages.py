@@ -1,7 +1,5 @@
 """From the numbers that an expression may be to those of its column."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
