@@ -163,7 +163,7 @@ def _no_cluster(found: str) -> SettingsInvalid:
 
 
 PAGE = 100
-"""Objects per page: two are in memory at once, and pages of 500 (client-go) take 20 MB more."""
+"""Objects per page, of which two are in memory at once."""
 PAGED_TRIES = 3
 """Expired paged lists before an unpaged one is requested."""
 
