@@ -42,8 +42,7 @@ from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, drop, refresh, vacuum
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS
-from snaploom.skipping.stores.catalog import FolderBase
+from snaploom.skipping.stores.catalog import LOCATIONS, FolderBase
 from snaploom.skipping.stores.folder import folder_name
 from snaploom.skipping.stores.port import StoredState
 

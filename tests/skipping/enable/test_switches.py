@@ -14,6 +14,7 @@ from snaploom.skipping.core.predicates import WIDTH
 from snaploom.skipping.spark.interfaces.enable import decider_of, explain, setting, statistics
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.optimizer import requests
+from snaploom.skipping.stores import catalog
 
 
 def kept(frame: DataFrame) -> int:
@@ -59,7 +60,7 @@ def test_locations_may_come_from_the_session(
 ) -> None:
     path = write_files(skipping, folder)
     build_index(skipping, str(tmp_path / "own"), path, ("id",))
-    with setting(skipping, requests.LOCATIONS, f"{tmp_path / 'none'}, {tmp_path / 'own'}"):
+    with setting(skipping, catalog.LOCATIONS, f"{tmp_path / 'none'}, {tmp_path / 'own'}"):
         assert kept(skipping.read.parquet(path)) == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import Lake
 
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS
+from snaploom.skipping.stores.catalog import LOCATIONS
 
 
 @pytest.fixture

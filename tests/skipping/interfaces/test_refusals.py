@@ -15,8 +15,8 @@ from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
 from snaploom.plugins.xskipper.names import LOCATION
 from snaploom.skipping import skipping_index
 from snaploom.skipping.spark.interfaces import enable
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.statements.syntax import parse_subject
+from snaploom.skipping.stores.catalog import LOCATIONS
 
 Items = tuple[tuple[str, str], ...]
 """Type and column."""

@@ -28,7 +28,7 @@ from snaploom.skipping.spark.interfaces.enable import (
     without_skipping,
 )
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS
+from snaploom.skipping.stores.catalog import LOCATIONS
 from snaploom.spark.jvm import jvm_of
 
 _FILE = re.compile(r"path: (\S+), range: \d+-\d+, partition values: ")

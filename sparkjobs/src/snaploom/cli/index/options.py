@@ -33,7 +33,6 @@ from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import registered_types
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
 from snaploom.skipping.statements.syntax import (
     PathName,
     Properties,
@@ -42,7 +41,7 @@ from snaploom.skipping.statements.syntax import (
     parse_indexes,
     parse_subject,
 )
-from snaploom.skipping.stores.catalog import IndexBase, open_base
+from snaploom.skipping.stores.catalog import LOCATIONS, IndexBase, locations_in, open_base
 
 # Progress of building an index, on standard error.
 

@@ -53,8 +53,16 @@ def somebody_waits() -> bool:
 ENTRY_POINTS = "snaploom.skipping.stores"
 """Entry-point group: the name is the URI's scheme, the value a `BaseOpener`."""
 
+LOCATIONS = "spark.snaploom.skipping.locations"
+"""A setting of Spark: folders of indexes, separated by commas, beside those given to `enable`."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _STATE = re.compile(r"([0-9a-f]{64})/manifest/\d{20}\.json")
+
+
+def locations_in(value: object) -> tuple[str, ...]:
+    """Locations in the value of `spark.snaploom.skipping.locations`."""
+    parts = (part.strip() for part in str(value or "").split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 class IndexBase(Protocol):

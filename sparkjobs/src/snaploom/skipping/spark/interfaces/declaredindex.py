@@ -34,7 +34,7 @@ from snaploom.skipping.lifecycle.interchange import (
     registered_interchange,
 )
 from snaploom.skipping.lifecycle.operations import require_owner, silent
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
+from snaploom.skipping.stores.catalog import LOCATIONS, locations_in
 from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.spark.hadoopstore import hadoop_stores

@@ -33,13 +33,12 @@ from snaploom.skipping.lifecycle.description import Description, describe, is_th
 from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
 from snaploom.skipping.lifecycle.operations import RefreshResult, require_owner, silent
 from snaploom.skipping.spark.interfaces import declaredindex
-from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetfiles import file_listing_of
 from snaploom.skipping.spark.targets.targetlookup import open_path, open_table, warn_of_unasked
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.syntax import PathName, StorePlace, Subject, TableName
-from snaploom.skipping.stores.catalog import FolderBase, IndexBase, open_base
+from snaploom.skipping.stores.catalog import LOCATIONS, FolderBase, IndexBase, open_base
 from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage

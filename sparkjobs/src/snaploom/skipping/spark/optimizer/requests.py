@@ -51,6 +51,7 @@ from snaploom.skipping.indexes.base import Evaluation
 from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.spark.relations.expressions import Literal, literal
 from snaploom.skipping.spark.relations.hadoop import JavaRule, unpacked
+from snaploom.skipping.stores.catalog import LOCATIONS, locations_in
 
 # Settings of a session that control skipping.
 
@@ -58,8 +59,6 @@ ENABLED = "spark.snaploom.skipping.enabled"
 """`false`: queries read every file, as if nothing was installed."""
 EVALUATE_ONLY = "spark.snaploom.skipping.evaluateOnly"
 """`true`: what would be skipped is counted, and every file is read."""
-LOCATIONS = "spark.snaploom.skipping.locations"
-"""Folders below which indexes are, separated by commas, beside those given to `enable`."""
 FLINT_ENABLED = "spark.flint.optimizer.enabled"
 """Flint's name of the same switch (seed); `false` switches skipping off, too."""
 USAGE = "spark.snaploom.skipping.usage"
@@ -107,12 +106,6 @@ class SkippingSettings:
             is_usage_recorded=_text(values, USAGE) != "false",
             trace=str(values.get(TRACE) or ""),
         )
-
-
-def locations_in(value: object) -> tuple[str, ...]:
-    """Locations in the value of `spark.snaploom.skipping.locations`."""
-    parts = (part.strip() for part in str(value or "").split(","))
-    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def _text(values: Mapping[str, object], name: str) -> str:
