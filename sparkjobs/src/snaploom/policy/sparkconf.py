@@ -54,7 +54,7 @@ _FORMS = {
     "endpoint": _ENDPOINT,
     "java": _JAVA,
     "plain": re.compile(r"[-+]?\w*+(\.\d\w*+)?", re.ASCII),
-    "providers": re.compile(rf"\s*{_PROVIDER}(\s*,\s*{_PROVIDER})*\s*"),
+    "providers": re.compile(rf"\A\s*+{_PROVIDER}(\s*+,\s*+{_PROVIDER})*+\s*+"),
     "region": re.compile(r"[a-z0-9-]{1,64}"),
     "serializers": re.compile(r"org\.apache\.spark\.serializer\.(Kryo|Java)Serializer"),
     "text": re.compile(r".*", re.DOTALL),
