@@ -28,7 +28,7 @@ from snaploom.skipping.spark.optimizer import requests
 from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.statements import columns as parameters
 from snaploom.skipping.statements import columns as properties
-from snaploom.skipping.stores import folder
+from snaploom.skipping.stores import catalog, folder
 from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
 from snaploom.skipping.stores.catalog import ENTRY_POINTS as STORES_GROUP
 from snaploom.skipping.stores.folder import ENTRY_POINTS as FORMS_GROUP
@@ -181,6 +181,7 @@ def _statements() -> list[str]:
 def _sessions() -> list[str]:
     meanings = assigned_docs(module_tree(requests.__name__).body)
     docs = {str(getattr(requests, name)): text for name, text in meanings.items()}
+    docs[catalog.LOCATIONS] = assigned_docs(module_tree(catalog.__name__).body)["LOCATIONS"]
     docs[parquetfiles.SETTING] = (
         "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
         "keys that are given to `enable` go first."

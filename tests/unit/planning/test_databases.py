@@ -27,7 +27,7 @@ from snaploom.sources.databases.drivers import (
 from snaploom.sources.databases.splits import doubt_of
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20).filter(
-    lambda name: "$(" not in name  # a variable of Kubernetes, which no field may have
+    lambda name: "$(" not in name  # a variable of Kubernetes
 )
 
 

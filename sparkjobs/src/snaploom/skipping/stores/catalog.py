@@ -54,7 +54,7 @@ ENTRY_POINTS = "snaploom.skipping.stores"
 """Entry-point group: the name is the URI's scheme, the value a `BaseOpener`."""
 
 LOCATIONS = "spark.snaploom.skipping.locations"
-"""A setting of Spark: folders of indexes, separated by commas, beside those given to `enable`."""
+"""Folders below which indexes are, separated by commas, beside those given to `enable`."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _STATE = re.compile(r"([0-9a-f]{64})/manifest/\d{20}\.json")
 
