@@ -165,6 +165,8 @@ class Feed:
     def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
         """Take note that a watch of a kind, in a namespace or all, received a line or began."""
         key = self._key(group, plural)
+        if not key:
+            return
         self._heard[key, namespace] = self._clock()
         if key in self._absent:
             self._is_due.set()  # the kind was installed: its submitter is usable now
@@ -183,10 +185,10 @@ class Feed:
         return version
 
     def _key(self, group: str, plural: str) -> str:
+        """Key of a kind; empty of what is not followed here."""
         meant = (group, plural)
-        return next(
-            each.key for each in self.kinds if (each.resource.group, each.resource.plural) == meant
-        )
+        found = (one for one in self.kinds if (one.resource.group, one.resource.plural) == meant)
+        return next((one.key for one in found), "")
 
     def take(self, stored: JsonObject, *, is_deleted: bool) -> None:
         """Put what a watch reported into the store, and requeue whom it concerns."""

@@ -111,7 +111,7 @@ def with_guesses_of_years(profiles: Sequence[SourceProfile]) -> Iterator[SourceP
 
 
 def _beside_year(profile: SourceProfile) -> object:
-    """Whatever sources have in common that may be parts of a year; None for other ones."""
+    """Common properties of sources that may be parts of a year; None for other sources."""
     layout = profile.origin
     if not isinstance(layout, Layout) or not layout.is_dated or layout.unit is not Unit.YEAR:
         return None

@@ -245,7 +245,7 @@ class TokensBuilder(BloomFilterBuilder):
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(BloomFilterIndex):
     """A Bloom filter over the pieces of fixed length (n-grams) of each file's texts."""
 
     name: str = "TOKENS"
@@ -257,23 +257,11 @@ class Tokens:
         _size(definition)
         false_positives(definition)
 
-    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
-        return {FIELD: pa.large_binary()}
-
     def feed(self, definition: IndexDefinition) -> Feed:
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> TokensBuilder:
         return TokensBuilder(_size(definition), false_positives(definition))
-
-    def from_footers(
-        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> ProvedFields:
-        """An empty filter, where the footer proves that there is no value."""
-        is_empty = without_values(columns[0])
-        return ProvedFields(
-            is_empty, same_in(is_empty, self.builder(definition).finish(), self.fields(definition))
-        )
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether every n-gram of the piece (or of one of several) may be in the file."""
