@@ -4,25 +4,57 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Container
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving.smallmodels import Loom, Woven, same_key, weave_into
 
 from snaploom.engine.fold import Counts, Observing, Point
-from snaploom.engine.rowcounts import null_key_warnings
+from snaploom.engine.rowcounts import Weaving, null_key_warnings
 from snaploom.errors import RowsMultiplied
 from snaploom.models.report import JoinMeasure
 
 pytestmark = pytest.mark.spark
 PAIR = Loom("l", ["r"], [same_key("k", "l r")])
 CHAIN = Loom("l", ["r", "s"], [same_key("k", "l r"), same_key("j", "r s")])
+WORLD = Loom(
+    "l",
+    ["r", "s", "t", "u"],
+    [same_key("k", "l r"), same_key("j", "r s"), same_key("g", "l t"), same_key("h", "t u")],
+    group_by={"t": ["g"]},
+)
+Weaver = Callable[[Loom, dict[str, DataFrame]], Woven]
 
 
 def values(spark: SparkSession, columns: str, *rows: tuple[int | None, ...]) -> DataFrame:
     schema = ", ".join(f"{name} int" for name in columns.split())
     return spark.createDataFrame(list(rows), schema)
+
+
+def in_files(folder: Path, frames: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """The same rows in Parquet files, so that nothing is counted while they pass."""
+    for name, frame in frames.items():
+        frame.write.parquet(f"{folder}/{name}")
+    return {
+        name: frame.sparkSession.read.parquet(f"{folder}/{name}") for name, frame in frames.items()
+    }
+
+
+@pytest.fixture(params=["", "l", "lrstu"], ids=["observed", "mixed", "late"])
+def weaver(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Weaver:
+    """Weaves rows whose counts are observed, or taken late of those sources that have files."""
+
+    def weave(loom: Loom, frames: dict[str, DataFrame]) -> Woven:
+        kept = {name: frame for name, frame in frames.items() if name in request.param}
+        frames |= in_files(tmp_path / "sources", kept)
+        return weave_into(tmp_path, loom.weave(frames), spark, counts_late=bool(kept))
+
+    return weave
 
 
 def counted(woven: Woven) -> list[tuple[int, int, int, int, int]]:
@@ -31,14 +63,14 @@ def counted(woven: Woven) -> list[tuple[int, int, int, int, int]]:
 
 
 def test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, weaver: Weaver
 ) -> None:
     frames = {
         "l": values(spark, "k", (1,), (2,), (2,), (None,)),
         "r": values(spark, "k v", (1, 1), (2, 2), (2, 3), (2, 4), (7, 7), (7, 7), (None, 1)),
     }
     with pytest.raises(RowsMultiplied) as error:
-        weave_into(tmp_path, PAIR.weave(frames), spark)
+        weaver(PAIR, frames)
     assert error.value.message == (
         "DataSource/l --> DataRelationship/k --> DataSource/r is one-to-many: "
         "the number of rows increased from 4 to 8"
@@ -47,27 +79,27 @@ def test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys(
     assert "groupBy" in str(error.value)
 
 
-def test_duplicate_key_inside_a_subtree_fails(spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicate_key_inside_a_subtree_fails(spark: SparkSession, weaver: Weaver) -> None:
     frames = {
         "l": values(spark, "k", (1,)),
         "r": values(spark, "k j", (1, 5), (2, 6)),
         "s": values(spark, "j", (5,), (6,), (6,)),
     }
     with pytest.raises(RowsMultiplied, match="DataSource/r --> DataRelationship/j"):
-        weave_into(tmp_path, CHAIN.weave(frames), spark)
+        weaver(CHAIN, frames)
 
 
-def test_duplicate_key_that_matches_no_row_is_legal(spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicate_key_that_matches_no_row_is_legal(spark: SparkSession, weaver: Weaver) -> None:
     frames = {
         "l": values(spark, "k", (1,), (1,), (None,), (None,)),
         "r": values(spark, "k", (1,), (7,), (7,), (None,), (None,)),
     }
-    assert counted(weave_into(tmp_path, PAIR.weave(frames), spark)) == [(4, 4, 2, 2, 2)]
+    assert counted(weaver(PAIR, frames)) == [(4, 4, 2, 2, 2)]
 
 
 @pytest.mark.parametrize("empty", ["l", "r", "s"])
 def test_empty_source_neither_hangs_nor_miscounts(
-    spark: SparkSession, tmp_path: Path, empty: str
+    spark: SparkSession, weaver: Weaver, empty: str
 ) -> None:
     frames = {
         "l": values(spark, "k", (1,), (None,)),
@@ -75,21 +107,18 @@ def test_empty_source_neither_hangs_nor_miscounts(
         "s": values(spark, "j", (5,)),
     }
     frames[empty] = frames[empty].limit(0)
-    woven = weave_into(tmp_path, CHAIN.weave(frames), spark)
-    first, second = counted(woven)
+    first, second = counted(weaver(CHAIN, frames))
     assert first == {"l": (0, 0, 0, 0, 0), "r": (2, 2, 0, 1, 0), "s": (2, 2, 1, 1, 0)}[empty]
     assert second == {"l": (2, 2, 1, 1, 0), "r": (0, 0, 0, 0, 0), "s": (2, 2, 0, 1, 0)}[empty]
 
 
-def test_empty_snapshot_is_written_with_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    frames = {name: values(spark, "k").limit(0) for name in ("l", "r")}
-    woven = weave_into(tmp_path, PAIR.weave(frames), spark)
+def test_empty_snapshot_is_written_with_no_rows(spark: SparkSession, weaver: Weaver) -> None:
+    woven = weaver(PAIR, {name: values(spark, "k").limit(0) for name in ("l", "r")})
     assert (woven.counts.rows, woven.frame.count()) == (0, 0)
 
 
-def test_root_without_children_is_counted(spark: SparkSession, tmp_path: Path) -> None:
-    loom = Loom("l", [], [])
-    woven = weave_into(tmp_path, loom.weave({"l": values(spark, "k", (1,), (2,))}), spark)
+def test_root_without_children_is_counted(spark: SparkSession, weaver: Weaver) -> None:
+    woven = weaver(Loom("l", [], []), {"l": values(spark, "k", (1,), (2,))})
     assert (woven.counts.rows, woven.counts.joins) == (2, ())
 
 
@@ -99,6 +128,53 @@ def test_source_that_is_left_out_takes_its_descendants_along(
     frames = {"l": values(spark, "k", (1,)), "s": values(spark, "j", (1,))}
     woven = weave_into(tmp_path, CHAIN.weave(frames), spark)
     assert woven.frame.columns == ["data"]
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_late_counts_need_no_tasks_that_ran_once(
+    spark: SparkSession, tmp_path: Path, late: bool
+) -> None:
+    frames = {"l": values(spark, "k", (1,), (2,)), "r": values(spark, "k", (1,))}
+    frames = in_files(tmp_path / "sources", frames)
+    spark.sparkContext.setJobGroup(f"test-{tmp_path}", "one that fails")
+    with suppress(Exception):
+        spark.range(1).selectExpr("raise_error('no')").collect()
+    woven = weave_into(tmp_path, PAIR.weave(frames), spark, counts_late=late)
+    assert (woven.counts.confirmed, counted(woven)) == (not late, [(2, 2, 1, 0, 0)])
+
+
+@pytest.mark.parametrize("loom", [PAIR, CHAIN, WORLD])
+def test_late_counts_do_not_cut_the_plan(spark: SparkSession, tmp_path: Path, loom: Loom) -> None:
+    frames = {name: values(spark, "k j g h", (1, 1, 1, 1)) for name in "lrstu"}
+    frames = in_files(tmp_path, {node.source: frames[node.source] for node in loom.tree.nodes})
+    for late in (True, False):
+        woven = Weaving(loom.weave(frames), counts_late=late).frame
+        plan = woven._jdf.queryExecution().analyzed().toString()
+        assert ("Join" in plan, "CollectMetrics" in plan) == (True, not late)
+
+
+KEYS = st.sampled_from([None, 1, 2])
+ROWS = {name: st.lists(st.tuples(KEYS, KEYS, KEYS, KEYS), max_size=4) for name in "lrstu"}
+
+
+@settings(max_examples=8)
+@given(rows=st.fixed_dictionaries(ROWS))
+def test_late_counts_are_those_observed_and_refuse_the_same(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: dict[str, list[tuple[int | None, ...]]],
+) -> None:
+    frames = {name: values(spark, "k j g h", *ones) for name, ones in rows.items()}
+    weave = WORLD.weave(in_files(tmp_path_factory.mktemp("s"), frames))
+
+    def outcome(*, late: bool) -> Any:
+        try:
+            woven = weave_into(tmp_path_factory.mktemp("w"), weave, spark, counts_late=late)
+        except RowsMultiplied as error:
+            return error.message, error.found
+        return woven.counts.rows, woven.counts.joins
+
+    assert outcome(late=True) == outcome(late=False)
 
 
 def test_task_that_failed_once_is_confirmed_by_exact_counts(tmp_path: Path) -> None:

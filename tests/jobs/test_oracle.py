@@ -41,6 +41,7 @@ from support.weaving.oracle import (
     outcomes,
 )
 
+from snaploom.engine import latecounts
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos, now, parse_instant
 from snaploom.models.kinds import KIND_BY_NAME
@@ -548,9 +549,14 @@ def test_worlds_are_of_every_kind() -> None:
 @pytest.mark.parametrize("per_job", [1, 12])
 @pytest.mark.parametrize("seed", [*sampled(SEEDS, 10), BELOW_WHAT_IS_LEFT_OUT])
 def test_runs_do_what_the_oracle_computes(
-    spark: SparkSession, tmp_path: Path, seed: int, per_job: int
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    per_job: int,
 ) -> None:
     world = world_of(seed)
+    monkeypatch.setattr(latecounts, "has_native_engine", lambda session: bool(seed % 2))
     got = woven(spark, world, tmp_path, per_job)
     for one, expected in zip(got, outcomes(world), strict=True):
         agree(one, expected)

@@ -13,6 +13,7 @@ from support.declared.sources import by_field
 from support.weaving.loom import Loom, ids
 
 import snaploom
+from snaploom.engine import latecounts
 from snaploom.files.listed import ListedFile
 from snaploom.models.report import RunPhase
 from snaploom.output import caches, layout
@@ -51,6 +52,13 @@ def kept_rows(spark: SparkSession) -> int:
     return spark.sparkContext._jsc.getPersistentRDDs().size()
 
 
+@pytest.fixture(params=[False, True], ids=["observed", "late"])
+def counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts that are observed, and those that are taken late."""
+    monkeypatch.setattr(latecounts, "has_native_engine", lambda session: request.param)
+
+
+@pytest.mark.usefixtures("counting")
 def test_shared_subtrees_are_kept_for_the_run_and_counted_in_every_snapshot(spark, loom) -> None:
     loom.write("order", 1, pa.table({"id": pa.array([], pa.int64())}))
     kept: list[int] = []
@@ -70,6 +78,7 @@ def test_shared_subtrees_are_kept_for_the_run_and_counted_in_every_snapshot(spar
     assert [rows(loom, spark, day) for day in (2, 3)] == [EXPECTED[:2], EXPECTED]
 
 
+@pytest.mark.usefixtures("counting")
 def test_row_that_matches_twice_is_found_in_a_shared_subtree(spark, loom) -> None:
     loom.write("customer", 1, ids(2, 2))
     woven = loom.weave(spark)

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.engine.fold import Weave
 from snaploom.engine.rowcounts import RowCounts, Weaving
-from snaploom.engine.write import count_written, write_frame
+from snaploom.engine.write import WrittenFiles, write_frame
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataCompression, DataFormat, DataModel, OtherDataSource
 from snaploom.plan.tree import JoinTree, join_graph, plan_tree
@@ -119,13 +119,15 @@ def weave_into(
     spark: SparkSession,
     data_format: DataFormat = DataFormat.PARQUET,
     compression: DataCompression = DataCompression.NONE,
+    *,
+    counts_late: bool = False,
 ) -> Woven:
     """Write one snapshot and settle its counts, as a run does."""
     group, uri = f"test-{folder}", f"file:{folder}/snapshot"
-    weaving = Weaving(weave)
+    weaving = Weaving(weave, counts_late=counts_late)
     spark.sparkContext.setJobGroup(group, "test")
     schema = write_frame(weaving.frame, uri, data_format, compression)
-    (counts,) = weaving.settle(spark, group, lambda: count_written(spark, uri, data_format, schema))
+    (counts,) = weaving.settle(spark, group, WrittenFiles(spark, uri, data_format, schema))
     name = {DataFormat.PARQUET: "parquet", DataFormat.JSONL: "json"}.get(
         data_format, "org.apache.spark.sql.avro.AvroFileFormat"
     )

@@ -112,7 +112,8 @@ class Expectations:
     ) -> None:
         """Resolve the expectations, and observe those that can be observed.
 
-        `is_written` is whether the rows are in their files already, so that these are measured.
+        `is_written` is whether all are measured in the written files: where the rows are there
+        already, or an observation would cut a native plan.
 
         Raises:
             CheckInvalid: one that must hold cannot be measured on these rows.

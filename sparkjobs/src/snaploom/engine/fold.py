@@ -75,10 +75,13 @@ class Observing:
     left_out: frozenset[Point] = frozenset()
     """Points at which nothing is counted."""
     observations: dict[Point, Observation] = field(default_factory=dict)
+    passed: list[Point] = field(default_factory=list)
+    """Those of the points left out that the fold has."""
 
     def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
         """Attach an observation."""
         if point in self.left_out:
+            self.passed.append(point)
             return frame
         observation = Observation()
         self.observations[point] = observation
@@ -363,7 +366,7 @@ class Side:
         self.source = weave.frames[node.field_name]
         self.schema = weave.schema(node.field_name)
         self.flat = [f"c{node.number}_{i}" for i in range(len(self.schema.fields))]
-        self.packed_name = f"n{node.number}"
+        self.packed_name = packed_name(node.number)
         self._numbers = weave.snapshots if node.number == 0 else 1
         self._carried = [NUMBER] if self._numbers > 1 else []
         self._weave = weave
@@ -426,7 +429,8 @@ class Side:
                 for flat, name in zip(self.flat, self.schema.names, strict=True)
             )
         ).alias(DATA)
-        fields = [data, *(sf.col(f"n{c.number}").alias(c.field_name) for c in self.children)]
+        packed = ((sf.col(packed_name(c.number)), c.field_name) for c in self.children)
+        fields = [data, *(column.alias(name) for column, name in packed)]
         if self.node.number == 0:
             return frame.select(*fields, *self._carried)
         return frame.select(sf.struct(*fields).alias(self.packed_name), *map(sf.col, self.own_keys))
@@ -436,6 +440,10 @@ class Side:
         if not self.node.group_by:
             return frame
         return collect_groups(frame, self.own_keys, self.packed_name)
+
+    def keys_once(self) -> DataFrame:
+        """Each of the node's own keys once, as a group has it."""
+        return self.base().select(*self.own_keys).distinct()
 
     def condition(self, child: JoinNode, right: Side) -> Column:
         """The join condition of a child; NULL equals nothing."""
@@ -463,12 +471,14 @@ class Side:
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
         return [rows_counter(), *self._counters(nulls)]
 
-    def out_counters(self) -> Sequence[Column]:
-        """Counters at packing the node."""
+    def out_counters(self, joined: Mapping[int, Column] | None = None) -> Sequence[Column]:
+        """Counters at packing the node; `joined` has the children's columns before that."""
         counted: dict[str, Column] = {}
         for child in self.children:
             place = sf.col(child.field_name)
-            if self.node.number != 0:
+            if joined is not None:
+                place = joined[child.number]
+            elif self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
             counted[f"matched_{child.number}"] = place.isNotNull()
         if self.node.number == 0:
@@ -505,6 +515,11 @@ class Side:
             own = self._weave.keys[self.node.number].right
             parts.setdefault(self.node.relationship, []).extend(own)
         return parts
+
+
+def packed_name(number: int) -> str:
+    """Name of the column with a node's packed rows."""
+    return f"n{number}"
 
 
 def _has_null(keys: Sequence[str]) -> Column:

@@ -1,6 +1,6 @@
 """The row-count rule: a left join that returns more rows than it received fails the snapshot."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 
@@ -22,7 +22,9 @@ from snaploom.engine.fold import (
     counts_of_snapshot,
     fold,
 )
+from snaploom.engine.latecounts import TOP, LateCounts
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees
+from snaploom.engine.write import WrittenFiles
 from snaploom.errors import RowsMultiplied, SourceNotReadable
 from snaploom.models.report import JoinMeasure
 from snaploom.plan.tree import JoinNode
@@ -124,8 +126,6 @@ each such observation costs Spark 0.2 s and more of analysis and scheduling, how
 measured with 20 small ones, a snapshot takes 4.0 s with all of them and 1.5 s without."""
 VALUE_LENGTH = 80
 """Characters of a sample key that an error shows."""
-_TOP = Point(0, is_out=True)
-"""Location of the rows as they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,72 +149,89 @@ class Weaving:
         weave: Weave,
         on_join: JoinListener | None = None,
         subtrees: SnapshotSubtrees | None = None,
+        *,
+        counts_late: bool = False,
     ) -> None:
+        """Fold the snapshot; `counts_late` needs an output of Parquet."""
         self.weave = weave
-        self._observing = Observing(_too_many_leaves(weave))
+        uncounted = _too_many_leaves(weave)
+        self._late = LateCounts(weave, uncounted) if counts_late else None
+        late = self._late.points if self._late else frozenset[Point]()
+        self._observing = Observing(uncounted | late)
         self._subtrees = subtrees
         self.frame = fold(weave, self._observing, on_join, subtrees)
         if weave.snapshots > 1:  # else every task would leave a file of every snapshot
             self.frame = self.frame.hint("rebalance", NUMBER)
 
     def settle(
-        self, spark: SparkSession, job_group: str, rows_written: Callable[[], int]
+        self, spark: SparkSession, job_group: str, files: WrittenFiles
     ) -> tuple[RowCounts, ...]:
         """The counts of each snapshot, once `frame` was written; call it before publishing.
 
         A left join loses no row, so that as many rows after it as before, of all snapshots
-        together, are as many of each. `job_group` is that of the jobs that wrote. `rows_written`
-        counts the rows of the written files, only when in doubt.
+        together, are as many of each. `job_group` is that of the jobs that wrote the `files`.
 
         Raises:
             RowsMultiplied: a join multiplied rows; the message names it and up to 20 keys.
         """
-        heard = await_listeners(spark, LISTENER_PATIENCE)
-        counts = self._observing.read(patience=0.0 if heard else LISTENER_PATIENCE)
         exact = _Exact(self.weave)
-        suspect = not (heard and ran_exactly_once(spark, job_group))
-        counts = {} if suspect else self._believed(counts, rows_written)
-        for point in self._observing.observations:
+        counts, is_suspect = self._observed(spark, job_group)
+        late = self._late.count(self._observing.passed, files) if self._late else {}
+        counts = self._believed(counts | late, files)
+        for point in (*self._observing.observations, *late):
             if point not in counts:
                 counts[point] = exact.count(point)
         if self._subtrees is not None:
             counts |= self._subtrees.counts
-        mismatches = [
-            node
-            for node in self.weave.nodes
-            if self.weave.children(node.number) and not _is_even(counts, node)
-        ]
+        mismatches = self._mismatches(counts)
+        if mismatches and mismatches[0].number:  # late counts do not have what hangs on the child
+            counts |= {point: exact.count(point) for point in late if point.number}
+            mismatches = self._mismatches(counts)
         for node in mismatches:
             exact.refuse_multiplied(node)
             for point in (Point(node.number, is_out=False), Point(node.number, is_out=True)):
                 counts[point] = exact.count(point)
             if not _is_even(counts, node):
                 raise _uneven(counts, node)
-        rows = counts[_TOP][ROWS]
-        if (suspect or mismatches) and rows_written() != rows:
+        rows = counts[TOP][ROWS]
+        if (is_suspect or mismatches) and files.rows() != rows:
             raise SourceNotReadable(
                 "the rows written are not those that a second look at the sources gives",
                 resource=f"DataSource/{self.weave.root.source}",
-                found=f"{rows_written()} rows in the files, {rows} in the sources",
+                found=f"{files.rows()} rows in the files, {rows} in the sources",
                 expected="sources that stay as they are while a snapshot is woven",
                 hint="run again",
             )
         fresh = {} if self._subtrees is None else self._subtrees.remember(counts)
         return tuple(
-            RowCounts(one[_TOP][ROWS], self._measures(one), bool(exact.queries), fresh)
+            RowCounts(one[TOP][ROWS], self._measures(one), bool(exact.queries), fresh)
             for one in self._of_each(counts)
         )
 
-    def _believed(
-        self, counts: Mapping[Point, Counts], rows_written: Callable[[], int]
-    ) -> dict[Point, Counts]:
+    def _observed(self, spark: SparkSession, job_group: str) -> tuple[dict[Point, Counts], bool]:
+        """The observed counts, none where they are suspect, and whether they are."""
+        if not self._observing.observations:
+            return {}, False
+        heard = await_listeners(spark, LISTENER_PATIENCE)
+        if not (heard and ran_exactly_once(spark, job_group)):
+            return {}, True
+        return self._observing.read(patience=0.0), False
+
+    def _mismatches(self, counts: Mapping[Point, Counts]) -> list[JoinNode]:
+        return [
+            node
+            for node in self.weave.nodes
+            if self.weave.children(node.number) and not _is_even(counts, node)
+        ]
+
+    def _believed(self, counts: Mapping[Point, Counts], files: WrittenFiles) -> dict[Point, Counts]:
         """The counts without those of no rows at all where there were some.
 
         An observation that saw nothing is 0 before a join and 0 after it, which would prove every
         join. Rows in the files passed the root, and partners of a join its child.
         """
         found = {point: of for point, of in counts.items() if ROWS in of}
-        if _TOP in found and not found[_TOP][ROWS] and rows_written():
+        if TOP in found and not found[TOP][ROWS] and files.rows():
             return {}
         for node in self.weave.joins:
             parent = found.get(Point(node.parent_number, is_out=True))
@@ -257,7 +274,7 @@ class Weaving:
                     left=self.weave.tree.by_number[child.parent_number].source
                     if child.parent_number
                     else "",
-                    rows=counts[_TOP].get(f"rows_{child.number}"),
+                    rows=counts[TOP].get(f"rows_{child.number}"),
                 )
             )
         return tuple(measures)

@@ -168,11 +168,22 @@ def write_frame(
     return written_schema(schema, data_format)
 
 
-def count_written(
-    spark_session: SparkSession, uri: str, data_format: DataFormat, schema: spark.StructType
-) -> int:
-    """Rows of the files in a folder, counted from the files (Parquet: from their footers)."""
-    return read_files(spark_session, [uri], data_format, schema).count()
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """The files in a folder, as they were written."""
+
+    session: SparkSession
+    uri: str
+    data_format: DataFormat
+    schema: spark.StructType
+
+    def rows(self) -> int:
+        """Rows of the files, counted from them (Parquet: from their footers)."""
+        return self.read(self.schema).count()
+
+    def read(self, schema: spark.StructType) -> DataFrame:
+        """Their rows under a schema that may leave out fields of theirs."""
+        return read_files(self.session, [self.uri], self.data_format, schema)
 
 
 def written_schema(schema: spark.StructType, data_format: DataFormat) -> spark.StructType:

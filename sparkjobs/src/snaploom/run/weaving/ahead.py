@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from snaploom.engine import latecounts
 from snaploom.engine.fold import NUMBER, JoinListener
 from snaploom.engine.rowcounts import TASK_PATIENCE, RowCounts, Weaving, await_tasks
-from snaploom.engine.write import count_written, write_frame
+from snaploom.engine.write import WrittenFiles, write_frame
 from snaploom.errors import Interrupted, ObjectNotFound, RunRevoked, SnaploomError
 from snaploom.files.objectstore import refuse_links
 from snaploom.models.common import ROOT_FIELD, EpochNanos, format_instant
@@ -232,7 +233,8 @@ class SnapshotsAhead:
         subtrees = self._sharing.subtrees(
             first.planned.time, weave, first.inputs.used, until=last.planned.time
         )
-        weaving = Weaving(weave, on_join, subtrees)
+        is_late = latecounts.counts_are_late(run.spark, folder.data_format)
+        weaving = Weaving(weave, on_join, subtrees, counts_late=is_late)
         try:
             schema = write_frame(
                 weaving.frame,
@@ -245,7 +247,7 @@ class SnapshotsAhead:
             counts = weaving.settle(
                 run.spark,
                 run.job.group.name,
-                lambda: count_written(run.spark, uri, folder.data_format, schema),
+                WrittenFiles(run.spark, uri, folder.data_format, schema),
             )
         except BaseException:
             weaving.drop()

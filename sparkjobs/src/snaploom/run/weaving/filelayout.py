@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from snaploom import ondemand
 from snaploom.engine.keys import components
-from snaploom.engine.write import count_written, read_files, under_schema, write_frame
+from snaploom.engine.write import WrittenFiles, read_files, under_schema, write_frame
 from snaploom.errors import IndexNotPossible, PublicationError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
@@ -93,7 +93,7 @@ class Shaping:
             column_metadata=self._folder.column_metadata,
             into_existing=True,
         )
-        found = count_written(self._spark, uri, data_format, schema)
+        found = WrittenFiles(self._spark, uri, data_format, schema).rows()
         if found != rows:
             raise PublicationError(
                 "rows were lost or doubled while they were arranged in files",

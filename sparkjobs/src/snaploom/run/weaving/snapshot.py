@@ -13,7 +13,7 @@ from time import monotonic
 
 from pyspark.sql.types import StructType
 
-from snaploom.engine import rowcounts
+from snaploom.engine import latecounts, rowcounts
 from snaploom.engine.expectations import (
     Expectations,
     check_warnings,
@@ -27,7 +27,7 @@ from snaploom.engine.unmatched import (
     unmatched_rows,
     unmatched_warnings,
 )
-from snaploom.engine.write import count_written, read_files, write_frame
+from snaploom.engine.write import WrittenFiles, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
@@ -326,11 +326,13 @@ class SnapshotWeaver:
         spark, output = self._run.spark, self._run.output
         folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
-        weaving = rowcounts.Weaving(weave, self._join_planned, subtrees)
+        is_late = latecounts.counts_are_late(spark, folder.data_format)
+        weaving = rowcounts.Weaving(weave, self._join_planned, subtrees, counts_late=is_late)
         woven = weaving.frame.schema
         self._history.compare(output, state, planned.time, woven.json())
         try:
-            expectations = Expectations(output, weaving.frame)
+            is_native = latecounts.has_native_engine(spark)
+            expectations = Expectations(output, weaving.frame, is_written=is_native)
             shaping = self._shaping(compression, woven)
             place = shaping.place(uri)
             schema = write_frame(
@@ -343,7 +345,7 @@ class SnapshotWeaver:
             (counts,) = weaving.settle(
                 spark,
                 self._run.job.group.name,
-                lambda: count_written(spark, place, folder.data_format, schema),
+                WrittenFiles(spark, place, folder.data_format, schema),
             )
             checks = self._settled(expectations, place, schema)
             shaping.arrange(uri, schema, counts.rows)
