@@ -68,8 +68,8 @@ class LateCounts:
     def count(self, passed: Iterable[Point], files: WrittenFiles) -> dict[Point, Counts]:
         """The counts at those of its points that a fold passed, by one Spark job.
 
-        Counts after the joins of a node are those of its joins alone: where what hangs on it
-        multiplies rows, the counts of that show it.
+        Counts after the joins of a node leave out what hangs on its children: where that
+        multiplies rows, their own counts show it.
         """
         ordered = [point for point in passed if point in self.points]
         counted = [self._counted(point, files) for point in ordered]
@@ -100,7 +100,7 @@ class LateCounts:
         return frame.agg(*side.out_counters(joined))
 
     def _places(self, schema: spark_types.StructType) -> spark_types.StructType:
-        """As little of the files' schema as tells which sources a row has."""
+        """As little of the files' schema as shows which sources a row has."""
         fields = _field_types(schema)
         children = self._weave.children(0)
         thin = [_field(c, self._thin(c, fields[c.field_name])) for c in children]
@@ -111,7 +111,7 @@ class LateCounts:
     def _thin(self, node: JoinNode, data_type: spark_types.DataType) -> spark_types.DataType:
         """The type of a source's field with one column at its end, whose absence is the source's.
 
-        What is absent further up is absent there as well, and Parquet tells how far up.
+        What is absent further up is absent there as well, and Parquet keeps how far up.
         """
         if isinstance(data_type, spark_types.ArrayType):
             return spark_types.ArrayType(self._column_of(data_type.elementType))
@@ -140,9 +140,8 @@ def _is_of_parquet(plan: JavaObject) -> bool:
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
         relation = plan.relation()
-        if relation.getClass().getSimpleName() != "HadoopFsRelation":
-            return False
-        return bool(relation.fileFormat().getClass().getSimpleName() == "ParquetFileFormat")
+        is_of_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+        return is_of_files and str(relation.fileFormat()) == "Parquet"
     children = plan.children()
     return name in _ROW_BY_ROW and all(
         _is_of_parquet(children.apply(place)) for place in range(children.size())
@@ -159,8 +158,8 @@ def _field_types(data_type: spark_types.DataType) -> Mapping[str, spark_types.Da
 
 
 def _width(field: spark_types.StructField) -> tuple[bool, int]:
-    nested = (spark_types.StructType, spark_types.ArrayType, spark_types.MapType)
-    return isinstance(field.dataType, nested), bytes_of_row([field])
+    nested = {"struct", "array", "map", "variant"}
+    return field.dataType.typeName() in nested, bytes_of_row([field])
 
 
 def _column(name: str) -> Column:
