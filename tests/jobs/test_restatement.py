@@ -41,6 +41,10 @@ def backfilled(shop: Shop, first: str, end: str, *options: object) -> CommandRes
     return snaploom("backfill", "wide", "-f", shop.write(), *span, *options)
 
 
+def now_text() -> str:
+    return format_instant(now())
+
+
 def amounts(spark, shop: Shop, manifest: int | None = None, **past: str) -> Sequence[float]:
     frame = read(spark, str(shop.published), manifest=manifest, **past)
     return sorted(row.amount for row in frame.select("data.amount").collect())
@@ -89,6 +93,21 @@ def test_what_was_known_is_read_by_its_time_until_it_is_removed(spark, shop) -> 
     result = snaploom("files", shop.published, "--known-at", then)
     assert_one_error(result, f"a time from {ended['deletedAt']} on", "readerGrace")
     assert amounts(spark, shop, known_at=ended["deletedAt"]) == [1.0, 1.0]
+
+
+def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(
+    spark, shop
+) -> None:
+    for day in (SECOND_DAY, THIRD_DAY):
+        shop.day("orders", ORDERS, day)
+        shop.day("customers", ORDERS[:1], day)
+    assert shop.run().code == 0
+    before = now_text()
+    shop.day("orders", ORDERS[:1], SECOND_DAY)
+    assert restated(shop, "--acknowledge-readers", day=SECOND_DAY).code == 0
+    old = read(spark, str(shop.published), known_at=before).cache()
+    assert old.count() == 3 * len(ORDERS)
+    assert read(spark, str(shop.published), known_at=now_text()).count() == 2 * len(ORDERS) + 1
 
 
 def test_past_before_the_first_publication_and_asked_for_twice_are_clear_errors(shop) -> None:
