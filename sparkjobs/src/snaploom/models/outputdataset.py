@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models.asof import AsOf
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
@@ -432,6 +433,9 @@ class OtherDataSource(ApiModel):
     rows one; omitted, it does."""
     matched_rows: MatchedRows | None = None
     """Share of rows that must find a match; omitted, any share is published."""
+    as_of: AsOf | None = None
+    """Match by time as well: of the rows of a key, the one that holds at the time of the row that
+    the source is joined to."""
 
     @property
     def group_by(self) -> tuple[str, ...]:
