@@ -147,7 +147,11 @@ class AsOfJoin:
         """
         found = self._found(left, right, keys, packed)
         row = sf.when(sf.col(_OUTCOME) == MATCHED, sf.col(_FOUND).getField("row"))
-        columns = (sf.col(_LEFT).getField(name).alias(name) for name in left.columns)
+        apart = self._apart(keys)
+        columns = (
+            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{_LEFT}.{name}")
+            for name in left.columns
+        )
         return found.select(*columns, row.alias(packed), sf.col(_OUTCOME).alias(self.outcome))
 
     def tied(
@@ -184,9 +188,18 @@ class AsOfJoin:
         if self.rule.direction is not Direction.NEAREST:
             return self._judged(held.withColumnRenamed(self.rule.direction.value, _FOUND))
         back, forth = sf.col(Direction.BACKWARD.value), sf.col(Direction.FORWARD.value)
-        is_back = forth.isNull() | (self._distance(back) <= self._distance(forth))
+        ahead = self._distance(forth)
+        is_back = ahead.isNull() | (self._distance(back) <= ahead)
         nearer = sf.when(back.isNotNull() & is_back, back).otherwise(forth)
         return self._judged(held.withColumn(_FOUND, nearer))
+
+    def _apart(self, keys: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Columns of the left side that both sides have, with their names in both together.
+
+        A later join by the same key finds the rows where they are.
+        """
+        names = {name: f"_key{n}" for n, (name, _) in reversed(list(enumerate(keys)))}
+        return {**names, self.left_time: _TIME}
 
     def _both(
         self, left: DataFrame, right: DataFrame, keys: Sequence[tuple[str, str]], packed: str
@@ -197,12 +210,13 @@ class AsOfJoin:
                         if field is not None), more, strict=True))  # fmt: skip
         empty = {name: sf.lit(None).cast(right.schema[column].dataType)
                  for name, column in own.items()}  # fmt: skip
-        whole = sf.struct(*(sf.col(name) for name in left.columns))
+        apart = self._apart(keys)
+        rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
         lefts = left.select(
             *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
             sf.col(self.left_time).alias(_TIME),
             *(column.alias(name) for name, column in empty.items()),
-            whole.alias(_LEFT),
+            sf.struct(*(sf.col(name) for name in rest.columns)).alias(_LEFT),
             sf.lit(None).cast(right.schema[packed].dataType).alias(_RIGHT),
         )
         holding = reduce(and_, (sf.col(name).isNotNull() for name in (*(k for _, k in keys), time)))
@@ -213,7 +227,7 @@ class AsOfJoin:
             *(sf.col(name).alias(f"_key{n}") for n, (_, name) in enumerate(keys)),
             sf.col(time).alias(_TIME),
             *(sf.col(column).alias(name) for name, column in own.items()),
-            sf.lit(None).cast(left.schema).alias(_LEFT),
+            sf.lit(None).cast(rest.schema).alias(_LEFT),
             sf.col(packed).alias(_RIGHT),
         )
         return lefts.unionAll(rights)
