@@ -34,8 +34,9 @@ DOMAINS = {
         calendar_dates 60: service_id>calendar date=20260101..20260131 exception_type=1..2
         transfers 80: from_stop_id+to_stop_id|from_stop+to_stop>stops transfer_type=0..3
         ?frequencies 50: trip_id>trips headway=3..30
-        ?route_links|route_stations 144: route_id|line_id:8>routes seq%8 from_stop+to_stop>stops
-        ?route_mapping 144: route_id|line_id:8>routes seq%8 link=500..900
+        ?route_links|route_stations 144: link=# route_id|line_id:8>routes seq%8
+         from_stop+to_stop>stops
+        ?route_mapping 144: route_id|line_id:8>routes seq%8 length=500..900
         ?pathways 40: pathway_id=#|W## from_stop_id+to_stop_id>stops mode=1..7
         """,
     "matches": """

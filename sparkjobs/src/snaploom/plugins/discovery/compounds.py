@@ -115,13 +115,14 @@ def _counted(one: Relationship, child: SourceProfile) -> str:
     """The column that numbers the rows of a list, each of the other columns' values one."""
     columns = [child.column(name) for name in one.child_columns]
     keys = combined([column.values for column in columns])
-    for place, column in enumerate(columns if one.is_one_to_one else ()):
+    for place, column in enumerate(columns):
         words = column_words(column.name, child.prefix)
         if column.type.family is Family.WHOLE and not ORDINALS.isdisjoint(words.whole):
             owners = ", ".join(f"k{n}" for n in range(len(columns)) if n != place)
             gaps = keys.rows.scratch.number(
                 f"SELECT count(*) FROM (SELECT 1 FROM {keys.keys} GROUP BY {owners} HAVING "
-                f"min(k{place}) NOT IN (0, 1) OR max(k{place}) - min(k{place}) >= count(*))"
+                f"min(k{place}) NOT IN (0, 1) OR max(k{place}) - min(k{place}) >= count(*) "
+                f"OR max(n) > 1)"
             )
             if not gaps:
                 return column.name

@@ -54,11 +54,13 @@ PERSON_ROLES = frozenset({
     "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
     "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
+    "scorer", "assist", "captain",
 })  # fmt: skip
 """Words of columns that refer to a person by role, and not by the table's name."""
 PERSON_TABLES = frozenset({
     "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
+    "player", "athlete",
 })  # fmt: skip
 """Words of tables of persons, in the singular and as they are written."""
 ROLES = frozenset({
