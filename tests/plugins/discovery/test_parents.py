@@ -129,9 +129,12 @@ def test_a_bridge_joins_both_sides(tmp_path: Path) -> None:
     [
         ("employees", "manager_id", True),
         ("employee", "ReportsTo", True),
+        ("EMPLOYEES", "REPORTSTO", True),
+        ("EMPLOYEES", "MANAGERID", True),
         ("categories", "parent_category_id", True),
         ("films", "related_film_id", True),
         ("departments", "manager_id", False),
+        ("departments", "MANAGERID", False),
         ("stores", "head_count", False),
         ("pages", "page_number", False),
     ],
@@ -317,3 +320,16 @@ def test_a_second_name_of_a_row_is_no_reference_to_another_one(tmp_path: Path) -
     rows = [f"p{n:02}xy,{'p01xy' if n == 9 else f'p{n:02}xy'},{n % 3}" for n in range(40)]
     (tmp_path / "people.csv").write_text("\n".join(["player_id,ref_id,x", *rows]) + "\n")
     assert links(discover([str(tmp_path)], "file:///m/")) == set()
+
+
+@pytest.mark.parametrize(("size", "start", "is_asked"), [(3, 1, True), (2, 2, False)])
+def test_a_list_that_numbers_its_own_rows_is_a_question(
+    tmp_path: Path, size: int, start: int, is_asked: bool
+) -> None:
+    ways = [f"{n + 900},{n // size + 1},{n % size + start}" for n in range(60)]
+    huts = [f"{n // 5 + 1},{n % 5 + 1},{n % 7}" for n in range(150)]
+    (tmp_path / "ways.csv").write_text("\n".join(["way_id,trail_id,seq", *ways]) + "\n")
+    (tmp_path / "huts.csv").write_text("\n".join(["trail_id,seq,beds", *huts]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert ("ways.(trail_id, seq) > huts.(trail_id, seq)" in links(result)) is not is_asked
+    assert any("counts the rows of ways" in guess.text for guess in result.guesses) is is_asked

@@ -21,6 +21,8 @@ from snaploom.plugins.discovery.scratch import combined, inclusion
 
 _ROLE = 0.85
 """Likeness of a column that has a word beside the name of a key, as `team_id_winner`."""
+_OF_LISTS = frozenset({"line", "position", "pos", "sequence", "seq", "row", "zeile"})
+"""Words of numbers that count the rows of a list."""
 _MOST_ROLES = 6
 """Combinations of columns that may refer to one key."""
 
@@ -117,7 +119,7 @@ def _counted(one: Relationship, child: SourceProfile) -> str:
     keys = combined([column.values for column in columns])
     for place, column in enumerate(columns):
         words = column_words(column.name, child.prefix)
-        if column.type.family is Family.WHOLE and not ORDINALS.isdisjoint(words.whole):
+        if column.type.family is Family.WHOLE and not _OF_LISTS.isdisjoint(words.whole):
             owners = ", ".join(f"k{n}" for n in range(len(columns)) if n != place)
             gaps = keys.rows.scratch.number(
                 f"SELECT count(*) FROM (SELECT 1 FROM {keys.keys} GROUP BY {owners} HAVING "

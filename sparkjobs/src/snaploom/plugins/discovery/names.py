@@ -41,7 +41,7 @@ SELF_WORDS = frozenset({
     "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
     "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "replaces",
-    "prerequisite", "upper", "parentcategory", "head",
+    "prerequisite", "upper", "parentcategory", "head", "reportsto",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
 PERSON_ROLES = frozenset({
@@ -49,7 +49,7 @@ PERSON_ROLES = frozenset({
     "reviewed", "approver", "approved", "editor", "edited", "updated", "modified", "changed",
     "submitter", "submitted", "sender", "recipient", "receiver", "agent", "rep", "representative",
     "seller", "salesperson", "buyer", "requester", "requested", "requestor", "manager", "mgr",
-    "boss", "superior", "vorgesetzter", "vorgesetzte", "reports",
+    "boss", "superior", "vorgesetzter", "vorgesetzte", "reports", "reportsto",
     "supervisor", "teacher", "instructor", "advisor", "coach", "operator", "handler", "responsible",
     "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",

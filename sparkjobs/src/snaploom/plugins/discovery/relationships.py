@@ -549,9 +549,10 @@ def _self_likeness(
     words = column_words(column.name, table.prefix)
     own = table_words(table.name)
     named = column_words(target.name, table.prefix).base
+    known = {*words.whole, *words.base}  # MANAGERID is managerid, and manager
     if column.is_unique or not words.base or not (column.may_be_key and target.may_be_key):
         return 0.0
-    if not set(words.whole) & SELF_WORDS:
+    if not known & SELF_WORDS:
         is_one = likeness >= SAME_NAME and len(words.base) > len(named or own)
         # observation_source_code_id of observations is a code.
         return (_SELF_ROLE if is_sequence(target) else likeness) if is_one else 0.0
@@ -559,7 +560,7 @@ def _self_likeness(
     if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
         # manager_staff_id of stores refers to staff; the parent_station of a stop is a stop.
         return LIKE_NAME if column.nulls and "parent" in words.whole else 0.0
-    is_of_persons = not set(words.whole) & PERSON_ROLES or is_table_of_persons(table.name)
+    is_of_persons = not known & PERSON_ROLES or is_table_of_persons(table.name)
     return 0.9 if is_of_persons else LIKE_NAME
 
 
