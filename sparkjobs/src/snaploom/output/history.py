@@ -36,6 +36,7 @@ SETTING_PATHS = {
     "partitionFieldName": f"{_HIVE}.fieldName",
     "timestampFormat": f"{_HIVE}.timestampFormat",
     "outputTimezone": f"{_HIVE}.outputTimezone",
+    "table": f"{_FOLDER}.table",
     "output": "metadata.name",
     "root": "spec.dataModel.rootDataSource.dataSource",
 }
@@ -52,6 +53,7 @@ def folder_settings(output: OutputDataset) -> FolderSettings:
         partition_field_name=hive.field_name,
         timestamp_format=hive.timestamp_format.value,
         output_timezone=hive.output_timezone,
+        table=None if folder.table is None else str(folder.table),
     )
 
 
@@ -83,6 +85,7 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
     return {
+        "table": "of no catalog",
         **{name: str(value) for name, value in settings.dump().items()},
         "output": identity.output,
         "root": identity.root,
