@@ -126,9 +126,7 @@ def restore(
             hint="check the folder's URI and the declarations",
         )
     ManifestLog(store).commit(partial(_claim, run, 1))
-    folder = prepare_folder(
-        store, settings, identity, run, is_repair=True, library=library
-    )
+    folder = prepare_folder(store, settings, identity, run, is_repair=True, library=library)
     if has_table(settings):
         folder.read()
         return folder.log.commit(partial(_claim, run, 0))

@@ -132,9 +132,7 @@ class TableRegistration:
         return self._spark.sql(statement).collect()
 
 
-def drop_table(
-    spark: SparkSession, output: OutputDataset, uri: str
-) -> UnregisteredTable | None:
+def drop_table(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable | None:
     """Take the table of an output, if any, out of the catalog, where it is ours; its files stay."""
     if output.spec.output_folder.table is not None:
         return _drop_of_catalog(spark, output, uri)
@@ -152,9 +150,7 @@ def drop_table(
     return UnregisteredTable(name=declared.name, is_dropped=True)
 
 
-def _drop_of_catalog(
-    spark: SparkSession, output: OutputDataset, uri: str
-) -> UnregisteredTable:
+def _drop_of_catalog(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
     name = str(output.spec.output_folder.table)
     library = table_library(spark, output)
     assert library is not None  # only an Iceberg output has one
