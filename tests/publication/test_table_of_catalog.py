@@ -28,7 +28,7 @@ from support.storage.tablefolders import (
 from snaploom.errors import ImmutableSettingChanged, PublicationError, RunRevoked
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
-from snaploom.output import outputtables
+from snaploom.output import documents, outputtables
 from snaploom.output.documents import COMMIT_ATTEMPTS
 from snaploom.output.folder import Folder, open_folder, prepare_folder
 from snaploom.output.gc import Swept, collect_garbage, find_garbage, sweep
@@ -79,7 +79,10 @@ def test_compaction_by_others_is_kept_and_delays_nothing(store: ObjectStore) -> 
     assert is_whole(store)
 
 
-def test_writer_that_always_loses_gives_up_and_leaves_no_file(store: ObjectStore) -> None:
+def test_writer_that_always_loses_gives_up_and_leaves_no_file(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "FIRST_PAUSE", 0)
     numbers = iter(range(1, 10 * COMMIT_ATTEMPTS))
     with pytest.raises(CommitContended):
         published_in_table(begun(store, lambda: compacted(store, next(numbers))), 0)
@@ -170,12 +173,12 @@ def test_folder_begun_without_the_catalog_keeps_its_kind_of_table(store: ObjectS
 def test_command_without_the_catalog_reads_the_log_and_removes_nothing(folder: Folder) -> None:
     published_in_table(folder, 0)
     bury(folder, 0)
-    store, alone = folder.store, open_folder(folder.store)
-    assert alone.read() == folder.log.read()
-    garbage = find_garbage(store, alone.log.read(), EpochNanos(now() + 24 * HOUR), 0)
+    store, reader = folder.store, open_folder(folder.store)
+    assert reader.read() == folder.log.read()
+    garbage = find_garbage(store, reader.log.read(), EpochNanos(now() + 24 * HOUR), 0)
     before = keys(store)
     with pytest.raises(PublicationError, match="does not write to"):
-        collect_garbage(alone, garbage, a_run(start=now()))
+        collect_garbage(reader, garbage, a_run(start=now()))
     assert keys(store) == before
     assert sweep(folder, a_run(start=now()), now()) == Swept(waiting=1)
 

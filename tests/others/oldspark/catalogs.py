@@ -156,9 +156,8 @@ def test_run_cut_off_at_any_request_publishes_whole_or_not_at_all(lake: Lake, wh
 @pytest.mark.parametrize("what", ["409", "503", "answer"])
 def test_commit_that_is_refused_or_not_answered_once_publishes_once(lake: Lake, what: str) -> None:
     lake.folder()
-    with lake.behind(first(1, "POST", "/tables/wide", what)):
-        with suppress(CommitOutcomeUnknown):
-            published(lake.folder(), 0, 1, 2)
+    with lake.behind(first(1, "POST", "/tables/wide", what)), suppress(CommitOutcomeUnknown):
+        published(lake.folder(), 0, 1, 2)
     published(lake.folder(), 0, 1, 2)
     assert lake.rows() == [(0, 1), (0, 2)]
 

@@ -1,4 +1,4 @@
-"""Outputs that are Iceberg tables, also of catalogs: read by Iceberg itself, and by `snaploom.read`."""
+"""Outputs that are Iceberg tables, also of catalogs: read by Iceberg and by `snaploom.read`."""
 
 import secrets
 from collections.abc import Sequence

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 Cut = Callable[[], str | None]
-"""Asked at each message of a client: `answer` (it is passed on, and the connection breaks before the
-answer), another text (it breaks at once), or None."""
+"""Asked at each message of a client: `answer` (it is passed on, and the connection breaks before
+the answer), another text (it breaks at once), or None."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def _serve(client: socket.socket, behind: int, cut: Cut) -> None:
                 client.shutdown(socket.SHUT_RD)
                 _silence(client)
                 target.sendall(message)
-                # The server does what it was told before it sees the end.
+                # The server does what it was asked for before it sees the end.
                 target.shutdown(socket.SHUT_WR)
                 return
             if what is not None:

@@ -242,8 +242,8 @@ class OutputFolder(ApiModel):
     register_table: RegisterTable | None = None
     """A catalog table in which every published snapshot is registered."""
     table: CatalogTable | None = None
-    """With ICEBERG, the catalog's table that the output is; fixed by the first publication. Omitted,
-    the table is one of files, without a catalog."""
+    """With ICEBERG, the table of a catalog that the output is; fixed by the first publication.
+    Omitted, the table is one of files, without a catalog."""
 
     @model_validator(mode="after")
     def _folder_uri(self) -> Self:

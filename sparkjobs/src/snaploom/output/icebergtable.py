@@ -80,7 +80,7 @@ class TableVersion:
     """The table as one metadata document describes it."""
 
     number: int
-    """From 1; 0 for a table of a catalog, which tells versions apart by its own means."""
+    """From 1; 0 for a table of a catalog, which has means of its own."""
     document: Mapping[str, JsonValue] = field(repr=False)
     """Iceberg's table metadata."""
 

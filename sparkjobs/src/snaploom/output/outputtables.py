@@ -3,12 +3,12 @@
 A table of a catalog is changed by the catalog's compare-and-swap. Each commit of ours, a revocation
 too, is a snapshot of its branch `main` on top of the one it was made for. So a late commit of a
 revoked run cannot land any more, and one of another writer, such as a compaction, is never lost:
-whoever comes second makes the change anew. The files remain the folder's: `gc.enabled` is false,
+the second one makes its change anew. The files remain the folder's: `gc.enabled` is false,
 by which Iceberg refuses to remove files that readers of the manifest still need.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from snaploom.errors import PublicationError, SnaploomError
@@ -167,13 +167,13 @@ class CatalogedTable:
         """As `OutputTable.put`.
 
         Raises:
-            CommitOutcomeUnknown: the catalog does not say whether it has the commit.
+            CommitOutcomeUnknown: nothing shows whether the catalog has the commit.
         """
         _refuse_links(self.store, change)
-        named = {**change.properties, icebergtable.LAST_COMMIT: commit}
+        named = {icebergtable.LAST_COMMIT: commit}
         unknown: SnaploomError | None = None
         try:
-            if self.table.commit(self.store.uri, version, _with(change, named)):
+            if self.table.commit(self.store.uri, version, replace(change, properties=named)):
                 return True
         except CommitOutcomeUnknown as error:
             unknown = error
@@ -233,14 +233,6 @@ class CatalogedTable:
         if version is None:
             raise corrupt(self.table.name, "no table, though one was begun")
         return version
-
-
-def _with(
-    change: icebergtable.TableChange, properties: Mapping[str, str]
-) -> icebergtable.TableChange:
-    return icebergtable.TableChange(
-        change.schema, change.field_name, change.added, change.ended, change.summary, properties
-    )
 
 
 def _refuse_links(store: ObjectStore, change: icebergtable.TableChange) -> None:

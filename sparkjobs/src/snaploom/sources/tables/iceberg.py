@@ -487,7 +487,7 @@ class JavaCatalogTable:
             if _is(error, "CommitFailedException"):
                 return False
             raise CommitOutcomeUnknown(
-                f"the catalog did not say whether the table {self.name} has the commit",
+                f"nothing shows whether the table {self.name} has the commit",
                 found=_words(error),
             ) from error
         return True
