@@ -10,7 +10,7 @@ from itertools import islice
 from snaploom.errors import HistoryIncompatible, SnaploomError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.outputdataset import OutputDataset, TimestampFormat
+from snaploom.models.outputdataset import DataFormat, OutputDataset, TimestampFormat
 from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshot
 from snaploom.output import layout
 from snaploom.output.documents import MANIFEST_FORMAT
@@ -84,8 +84,9 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
+    of_none = {"table": "of no catalog"} if settings.data_format == DataFormat.ICEBERG else {}
     return {
-        "table": "of no catalog",
+        **of_none,
         **{name: str(value) for name, value in settings.dump().items()},
         "output": identity.output,
         "root": identity.root,
