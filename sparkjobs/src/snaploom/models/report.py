@@ -72,7 +72,7 @@ class CollectedFiles(ApiModel):
 
 
 class UnregisteredTable(ApiModel):
-    """The catalog table of an output (`registerTable`) that is being deleted."""
+    """The catalog table of an output (`table`, `registerTable`) that is being deleted."""
 
     name: ShortText
     """Its name."""
