@@ -15,6 +15,7 @@ from support.declared.shop import CommandResult, Shop, assert_one_error, snaploo
 from support.storage.folders import a_run, agrees, day, writes
 
 from snaploom.files.stores import open_store
+from snaploom.models.asof import AsOf
 from snaploom.models.common import TimeOffset
 from snaploom.models.datarelationship import DataRelationshipSpec
 from snaploom.models.report import JoinMeasure
@@ -166,6 +167,18 @@ def test_join_is_a_relationship_of_columns_with_what_all_snapshots_proved(shop) 
     assert one["snaploomCounts"] == {
         "snapshots": 3, "rows": 2_001_000, "multiplied": 0, "matched": 2_000_997, "nullKeys": 1,
     }  # fmt: skip
+
+
+def test_as_of_join_has_the_times_that_choose_among_rows_of_a_key(shop) -> None:
+    rule = {"parentField": "customer_id", "childField": "customer_id"}
+    shop.set("wide", "dataModel.otherDataSources.0.asOf", rule)
+    document = written(shop)
+    (one,) = related(document)
+    assert one["snaploomAsOf"] == AsOf.parse(rule).dump()
+    assert judged(document) == []
+    logic = "left join of customers by customer-id, newest customer_id at or before customer_id"
+    customers = columns(document)["customers"]["properties"]
+    assert logic in [each.get("transformLogic") for each in customers]
 
 
 def test_key_of_several_columns_in_a_list_refers_to_its_row(shop) -> None:

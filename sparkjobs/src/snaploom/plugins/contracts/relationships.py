@@ -31,6 +31,8 @@ COUNTS = "snaploomCounts"
 """Custom property: the same for programs."""
 KEY = "snaploomRelationship"
 """Custom property: the DataRelationship, as far as it is about the two sources."""
+AS_OF = "snaploomAsOf"
+"""Custom property of an as-of join: by which time one of the rows of a key is the match."""
 
 Document = dict[str, JsonValue]
 
@@ -150,6 +152,8 @@ def _relationship(
     about: dict[str, JsonValue] = {
         "cardinality": "many-to-one", PROOF: str(proof), COUNTS: proof.counts, KEY: key,
     }  # fmt: skip
+    if node.as_of is not None:
+        about[AS_OF] = node.as_of.dump()
     return {
         "type": "foreignKey",
         "from": source[0] if len(source) == 1 else list(source),
