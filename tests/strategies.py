@@ -188,6 +188,8 @@ def _selecting(data: Data) -> Data:
 
 
 def _writable(data: Data) -> Data:
+    if "table" in data:
+        data = data | {"dataFormat": "ICEBERG"}
     return data | {"folderUri": data["folderUri"] + "/", "dataCompression": "SNAPPY"}
 
 

@@ -26,6 +26,7 @@ RUN: Raw = {
         "podTemplate": {"labels": {"team": "shop"}},
     },
     "submitter": "Local",
+    "queue": "team-a",
 }
 """All of `spec.run` but the folder for checkpoints, which each output has of its own."""
 METADATA: Raw = {

@@ -53,10 +53,7 @@ class AsOf(ApiModel):
             "&& !(has(self.strict) && self.strict) && !has(self.ties))",
             "childUntilField is for direction BACKWARD, without strict and ties",
         ),
-        CelRule(
-            "!(has(self.tolerance) && has(self.numberTolerance))",
-            "tolerance and numberTolerance exclude each other",
-        ),
+        # CEL does not know `tolerance`, which has two forms: the validator refuses the two at once.
     )
 
     parent_field: ColumnName
