@@ -32,12 +32,20 @@ from snaploom_operator.settings import (
     LogFormat,
     OperatorSettings,
     ProtectDependants,
+    QueueScheduler,
 )
 
 DEFAULTS = OperatorSettings()
 
 InCluster = Literal[Submitter.SPARK_OPERATOR, Submitter.APACHE_SPARK]
 """Who starts jobs in a cluster."""
+QueuesInCluster = Literal[
+    QueueScheduler.KUEUE,
+    QueueScheduler.KUEUE_PODS,
+    QueueScheduler.YUNIKORN,
+    QueueScheduler.VOLCANO,
+]
+"""Who has queues in a cluster."""
 Port = Annotated[int, Ge(1), Le(65535)]
 OwnPort = Annotated[int, Ge(1024), Le(65535)]
 """Where a container of ours listens. Lower ports are root's on many nodes, and ours is not root."""
@@ -100,6 +108,10 @@ class Operator(Pods):
     could ever be started. `Local` is refused: it needs an operator on a developer's machine."""
     limits: Limits = DEFAULTS.limits
     """Runs in flight."""
+    queue_scheduler: QueuesInCluster | None = None
+    """The scheduler that has the queues of `run.queue`, and what waits in them: `Kueue` (the
+    SparkApplication of Kubeflow's operator, as a whole), `KueuePods` (each pod by itself),
+    `YuniKorn` or `Volcano`; omitted, there are no queues."""
 
 
 class Issuer(ApiModel):

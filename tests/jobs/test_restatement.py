@@ -5,9 +5,20 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.declared.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import (
+    FIRST_DAY,
+    NOW,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    assert_one_error,
+    snaploom,
+)
 
-from snaploom.reader import read
+from snaploom.errors import ObjectNotFound
+from snaploom.models.common import format_instant, now
+from snaploom.reader import read, schema
 
 pytestmark = pytest.mark.spark
 
@@ -30,8 +41,12 @@ def backfilled(shop: Shop, first: str, end: str, *options: object) -> CommandRes
     return snaploom("backfill", "wide", "-f", shop.write(), *span, *options)
 
 
-def amounts(spark, shop: Shop, manifest: int | None = None) -> Sequence[float]:
-    frame = read(spark, str(shop.published), manifest=manifest)
+def now_text() -> str:
+    return format_instant(now())
+
+
+def amounts(spark, shop: Shop, manifest: int | None = None, **past: str) -> Sequence[float]:
+    frame = read(spark, str(shop.published), manifest=manifest, **past)
     return sorted(row.amount for row in frame.select("data.amount").collect())
 
 
@@ -50,6 +65,60 @@ def test_restated_snapshot_is_read_instead_of_the_old_one_which_stays(spark, sho
     assert [one["rule"] for one in listed["tombstones"]] == ["RESTATED"]
     assert "wrong prices" in snaploom("snapshots", shop.published).out
     assert shop.run("-o", "json").document["snapshots"] == []
+
+
+def test_what_was_known_is_read_by_its_time_until_it_is_removed(spark, shop) -> None:
+    shop.set("wide", "outputFolder.readerGrace", {"nano": 1})
+    assert shop.run().code == 0
+    before = now()
+    shop.day("orders", [{**row, "amount": 1.0, "tax": 2} for row in ORDERS[:2]])
+    assert restated(shop, "--acknowledge-readers").code == 0
+    (ended,) = snaploom("snapshots", shop.published, "-o", "json").document["tombstones"]
+    folder, then = str(shop.published), format_instant(before)
+    assert len(amounts(spark, shop, known_at=then, at=FIRST_DAY)) == 3
+    assert amounts(spark, shop, known_at=ended["deletedAt"], at=FIRST_DAY) == [1.0, 1.0]
+    assert "tax" not in schema(folder, known_at=then)["data"].dataType.names
+    listed = snaploom("snapshots", shop.published, "--known-at", then, "-o", "json").document
+    assert [(one["rows"], one.get("replaces")) for one in listed["snapshots"]] == [(3, None)]
+    old = snaploom("files", shop.published, "--known-at", then).out.splitlines()
+    assert old
+    assert set(old).isdisjoint(snaploom("files", shop.published).out.splitlines())
+    assert snaploom("gc", shop.published).code == 0
+    for gone in (
+        lambda: read(spark, folder, known_at=then),
+        lambda: amounts(spark, shop, at=THIRD_DAY, known_at=then),
+    ):
+        with pytest.raises(ObjectNotFound, match=f"a time from {ended['deletedAt']} on"):
+            gone()
+    result = snaploom("files", shop.published, "--known-at", then)
+    assert_one_error(result, f"a time from {ended['deletedAt']} on", "readerGrace")
+    assert amounts(spark, shop, known_at=ended["deletedAt"]) == [1.0, 1.0]
+
+
+def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(
+    spark, shop
+) -> None:
+    for day in (SECOND_DAY, THIRD_DAY):
+        shop.day("orders", ORDERS, day)
+        shop.day("customers", ORDERS[:1], day)
+    assert shop.run().code == 0
+    before = now_text()
+    shop.day("orders", ORDERS[:1], SECOND_DAY)
+    assert restated(shop, "--acknowledge-readers", day=SECOND_DAY).code == 0
+    old = read(spark, str(shop.published), known_at=before).cache()
+    assert old.count() == 3 * len(ORDERS)
+    assert read(spark, str(shop.published), known_at=now_text()).count() == 2 * len(ORDERS) + 1
+
+
+def test_past_before_the_first_publication_and_asked_for_twice_are_clear_errors(shop) -> None:
+    shop.run()
+    for command in ("snapshots", "files", "schema"):
+        result = snaploom(command, shop.published, "--known-at", "2020-01-01T00:00:00Z")
+        assert_one_error(result, "had no snapshot at 2020-01-01T00:00:00Z", "the first was")
+        twice = snaploom(command, shop.published, "--known-at", "2020-01-01", "--manifest", 2)
+        assert (twice.code, "the past is asked for twice" in twice.err) == (2, True)
+    result = snaploom("snapshots", shop.published, "--known-at", "2020-01-01T00:00:00")
+    assert (result.code, "write 2020-01-01T00:00:00Z" in result.err) == (2, True)
 
 
 def test_files_are_listed_of_one_version_and_of_the_snapshots_that_are_asked_for(shop) -> None:

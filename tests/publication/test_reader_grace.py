@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.declared.shop import CommandResult, snaploom
+from support.declared.shop import CommandResult, assert_one_error, snaploom
 from support.storage.folders import (
     IDENTITY,
     SETTINGS,
@@ -17,10 +17,10 @@ from support.storage.folders import (
 
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
-from snaploom.models.common import TimeOffset
+from snaploom.models.common import TimeOffset, format_instant
 from snaploom.output.checkpoints import format_checkpoint, parse_checkpoint
 from snaploom.output.entries import Tombstone
-from snaploom.output.folder import prepare_folder
+from snaploom.output.folder import open_folder, prepare_folder
 from snaploom.output.state import FolderState, Records, tombstone_of
 
 
@@ -76,6 +76,19 @@ def test_files_of_a_deleted_snapshot_stay_as_long_as_was_promised(
     result = collected(store, *arguments)
     assert result.code == code, result.err
     assert bool(files_on_disk(tmp_path)) is is_left
+
+
+def test_what_was_known_of_a_deleted_snapshot_is_kept_for_the_grace(store: ObjectStore) -> None:
+    with_a_deleted_snapshot(store, TimeOffset(nano=1))
+    (ended,) = open_folder(store).log.read().ended
+    past = ("files", store.uri.removeprefix("file://"), "--known-at", "2020-06-01T00:00:00Z")
+    assert len(snaploom(*past).out.splitlines()) == 2
+    assert collected(store).code == 0
+    since = f"a time from {format_instant(ended.deleted_at)} on"
+    for at in ((), ("--at", "2020-01-05T00:00:00Z")):
+        assert_one_error(snaploom(*past, *at), "known at 2020-06-01T00:00:00Z are removed", since)
+    past = (*past[:-1], format_instant(ended.deleted_at))
+    assert_one_error(snaploom(*past), "had no snapshot", "all that was published had been deleted")
 
 
 def test_grace_that_is_too_short_is_an_error_with_the_promised_grace(store: ObjectStore) -> None:

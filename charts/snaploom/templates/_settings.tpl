@@ -8,6 +8,9 @@ workers: {{ .Values.operator.workers }}
 resyncSeconds: {{ .Values.operator.resyncSeconds }}
 limits:
   {{- toYaml .Values.operator.limits | nindent 2 }}
+{{- with .Values.operator.queueScheduler }}
+queueScheduler: {{ . }}
+{{- end }}
 healthPort: {{ .Values.healthPort }}
 readinessPort: {{ .Values.readinessPort }}
 metricsPort: {{ .Values.metrics.port }}

@@ -130,6 +130,8 @@ class ObservedRuns:
     """Bundles, reports and plan."""
     driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
     """By name of the run."""
+    quota: Mapping[str, str] = field(default_factory=dict)
+    """Answers of queues of Kueue that have not admitted a run, by its name."""
     queue: Queue = Queue(has_slot=True, position=0, waiting=0, limit=1)
     """Its position in the queue."""
     available: frozenset[Submitter] = frozenset({Submitter.SPARK_OPERATOR})

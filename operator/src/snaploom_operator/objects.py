@@ -113,6 +113,10 @@ class Application:
     started_at: EpochNanos
     """Time at which the operator started the run."""
     is_deleting: bool
+    is_suspended: bool = False
+    """True if it may not start yet, or not go on (`spec.suspend`)."""
+    queue: str = ""
+    """The queue of the cluster's scheduler into which it was put; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,17 @@ class DriverPod:
     """Pending, Running, Succeeded, Failed or Unknown."""
     trouble: str
     """The messages of its conditions and containers while it does not start, or since its end."""
+    unscheduled: str = ""
+    """The reason why no node was chosen for it; empty if one was, or before anybody tried."""
+
+
+@dataclass(frozen=True)
+class QuotaRequest:
+    """A Workload of Kueue: what a run asks of its queue."""
+
+    run: str
+    message: str
+    """The answer of the queue while it has not admitted the run; empty once it has."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,23 @@ class Limits(ApiModel):
     """In one namespace."""
 
 
+class QueueScheduler(StrEnum):
+    """The scheduler that has the queues of `run.queue`, and what waits in them."""
+
+    KUEUE = "Kueue"
+    """Kueue: the SparkApplication of Kubeflow's operator, as a whole."""
+    KUEUE_PODS = "KueuePods"
+    """Kueue: each pod of driver and executors by itself."""
+    YUNIKORN = "YuniKorn"
+    """Apache YuniKorn: pods."""
+    VOLCANO = "Volcano"
+    """Volcano: pods."""
+
+
+KUEUE = (QueueScheduler.KUEUE, QueueScheduler.KUEUE_PODS)
+"""Those that write a Workload for what waits, with the answer of the queue."""
+
+
 class AdmissionSettings(ApiModel):
     """The webhook."""
 
@@ -122,6 +139,8 @@ class OperatorSettings(ApiModel):
     """Defaults of Spark applications."""
     limits: Limits = Limits()
     """Runs in flight."""
+    queue_scheduler: QueueScheduler | None = None
+    """The scheduler that has the queues of `run.queue`; omitted, no resource may name one."""
     admission: AdmissionSettings = AdmissionSettings()
     """The webhook."""
     pages: PagesSettings = PagesSettings()

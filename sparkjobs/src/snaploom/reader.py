@@ -26,7 +26,13 @@ from snaploom.output.entries import FileRecord, FolderSettings
 from snaploom.output.folder import Folder, open_folder
 from snaploom.output.history import PublishedSnapshots
 from snaploom.output.state import FolderState, Version
-from snaploom.output.versions import ReadChoice, Time, refuse_number
+from snaploom.output.versions import (
+    ReadChoice,
+    Time,
+    known_state,
+    refuse_number,
+    refuse_removed,
+)
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.spark.types import conform_frame, struct_from
 
@@ -54,6 +60,7 @@ def read(
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
+    known_at: Time | None = None,
 ) -> DataFrame:
     """The published rows of an output, with the partition column last.
 
@@ -64,20 +71,28 @@ def read(
         between: only snapshots from one time to another, both inclusive.
         manifest: sequence number to read as of; omitted, the newest. Files of snapshots that were
             deleted since are there until `readerGrace` has passed.
+        known_at: snapshots as they were published at this time, whatever was published, replaced
+            or deleted since; with `at`, what was known at one time of another.
 
     Returns:
         A DataFrame with the schema merged over the snapshots chosen; all snapshots by default.
         Every column may be NULL, as in every DataFrame that Spark reads from files.
 
     Raises:
-        NothingPublished: nothing is published, or nothing at `at` or before.
+        NothingPublished: nothing is published, or was at `known_at`, or nothing at `at` or before.
+        ObjectNotFound: what was known at `known_at` is removed; the error has the time from which
+            on it is kept.
         HistoryIncompatible: the snapshots chosen cannot be read together; both are named.
         FolderNotOurs: this is not the folder of an output.
-        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
+        ArgumentInvalid: both `at` and `between`, or both `manifest` and `known_at`, a time that
+            cannot be read, or a reversed range.
     """
-    choice = ReadChoice.parse(at, between)
-    opened, state, settings = _open(folder, manifest)
+    choice = ReadChoice.parse(at, between, known_at)
+    opened, newest = _open(folder, manifest, choice)
+    state, settings = _as_known(opened, newest, choice)
     chosen = choice.of(state)
+    if choice.known_at is not None:
+        refuse_removed(opened.store, newest, choice.known_at, choice.of)
     selection = _Selection(spark, opened, state, settings, chosen or state.timeline, not chosen)
     return selection.frame()
 
@@ -88,10 +103,12 @@ def schema(
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
+    known_at: Time | None = None,
 ) -> spark_types.StructType:
     """The schema that `read` gives for the same arguments, without a session; raises the same."""
-    choice = ReadChoice.parse(at, between)
-    opened, state, settings = _open(folder, manifest)
+    choice = ReadChoice.parse(at, between, known_at)
+    opened, newest = _open(folder, manifest, choice)
+    state, settings = _as_known(opened, newest, choice)
     documents = history.SchemaDocuments(opened.store)
     merged = history.merged_schema(state, documents, choice.of(state) or state.timeline)
     return struct_from(history.with_partition(merged, settings)).toNullable()
@@ -103,19 +120,20 @@ def absences(
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
+    known_at: Time | None = None,
 ) -> tuple[history.Absence, ...]:
     """Return why fields are NULL in whole snapshots: left out, or not declared then.
 
     The arguments choose snapshots as those of `read`, and raise the same.
     """
-    choice = ReadChoice.parse(at, between)
-    _, state, _ = _open(folder, manifest)
+    choice = ReadChoice.parse(at, between, known_at)
+    state, _ = _as_known(*_open(folder, manifest, choice), choice)
     return history.absences(state, map(state.records.live, choice.of(state)))
 
 
-def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
+def _open(folder: str, manifest: int | None, choice: ReadChoice) -> tuple[Folder, FolderState]:
     remember_environment(os.environ)
-    refuse_number(manifest)
+    refuse_number(manifest, choice.known_at)
     folder = folder if _SCHEME.match(folder) else os.path.abspath(folder)
     opened = open_folder(open_store(folder, create=False, others=_by_hadoop))
     with _known_lock:
@@ -127,7 +145,16 @@ def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, Folde
         _known[opened.store.uri] = opened
         while len(_known) > FOLDERS_KNOWN:
             del _known[next(iter(_known))]
-    return opened, state, history.refuse_empty(state, opened.store.uri)
+    return opened, state
+
+
+def _as_known(
+    folder: Folder, newest: FolderState, choice: ReadChoice
+) -> tuple[FolderState, FolderSettings]:
+    """The state that a choice is made from, and the folder's settings."""
+    uri, moment = folder.store.uri, choice.known_at
+    state = newest if moment is None else known_state(newest, moment, uri)
+    return state, history.refuse_empty(state, uri)
 
 
 def _by_hadoop(uri: str, create: bool) -> ObjectStore:
@@ -199,7 +226,8 @@ class _Selection:
         size: int | None = None
         if len(versions) <= READ_AHEAD:
             size = sum(file.bytes for at in versions for file in self._files(at))
-        ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
+        # What was known at two times may differ in nothing but one version in the middle.
+        numbers = hash(tuple((each.seq, each.created_at) for each in versions))
         schemas = sorted({version.schema_hash for version in versions})
         return frame(
             self._spark,
@@ -209,7 +237,7 @@ class _Selection:
                 files=lambda at: [
                     (file.path.rpartition("/")[2], file.bytes) for file in self._files(versions[at])
                 ],
-                identity=f"{self._state.seq} {ends} {len(versions)} {schemas}",
+                identity=f"{self._state.seq} {numbers} {len(versions)} {schemas}",
                 size=size,
             ),
             SPARK_FORMATS[self._format],

@@ -294,7 +294,7 @@ def test_no_rule_has_a_wildcard(case: int) -> None:
 
 
 EVERYTHING: Raw = {
-    "operator": {"submitters": ["SparkOperator", "ApacheSpark"]},
+    "operator": {"submitters": ["SparkOperator", "ApacheSpark"], "queueScheduler": "Kueue"},
     "pages": {"enabled": True},
 }
 """Values by which no rule is left out."""

@@ -30,6 +30,7 @@ from snaploom.models.run import (
 from snaploom.models.skippingindex import Refresh, SkippingIndexStatus
 from snaploom_operator.conditions import MOST_BYTES, ConditionType, Reason
 from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import (
     Action,
     AddFinalizer,
@@ -55,6 +56,7 @@ from snaploom_operator.objects import (
     FoundReport,
     JsonObject,
 )
+from snaploom_operator.settings import OperatorSettings, QueueScheduler
 from snaploom_operator.submit.applications import FORMS
 
 M = TypeVar("M", bound=ApiModel)
@@ -101,7 +103,7 @@ applications = st.builds(
     message=st.sampled_from(["", "driver pod already exists", "m" * 40_000]),
     action=st.sampled_from(RunAction), attempt=attempts, trigger=triggers,
     started_at=seconds.map(lambda n: EpochNanos(NOW + n * 1_000_000_000)),
-    is_deleting=st.booleans(),
+    is_deleting=st.booleans(), is_suspended=st.booleans(), queue=st.sampled_from(["", "team-a"]),
 )  # fmt: skip
 pods = st.builds(
     DriverPod,
@@ -109,6 +111,7 @@ pods = st.builds(
     run=names,
     phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
     trouble=texts,
+    unscheduled=st.sampled_from(["", "SchedulingGated", "SchedulingSkipped", "Unschedulable"]),
 )
 config_maps = st.builds(
     OwnedConfigMap,
@@ -143,6 +146,7 @@ observed_runs = st.builds(
     st.lists(reports, max_size=2),
     st.lists(config_maps, max_size=3, unique_by=lambda each: each.name),
     st.lists(pods, max_size=2),
+    quota=st.dictionaries(names, texts, max_size=2),
     queue=st.builds(Queue, st.booleans(), st.just(1), st.just(2), st.just(3)),
     available=st.frozensets(st.sampled_from(Submitter)),
     is_namespace_terminating=st.booleans(),
@@ -216,6 +220,9 @@ def _refreshing(observed: ObservedIndex, refresh: Refresh, is_overdue: bool) -> 
 
 Observed = ObservedOutput | ObservedIndex
 ANY: st.SearchStrategy[Observed] = st.one_of(outputs(), indexes())
+SCHEDULERS = st.sampled_from([None, *QueueScheduler]).map(
+    lambda scheduler: DecideSettings.of(OperatorSettings(queue_scheduler=scheduler))
+)
 MOST_PASSES = 12
 REASONS = {reason.value for reason in Reason}
 
@@ -229,9 +236,11 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
-@given(ANY)
-def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Observed) -> None:
-    decision = decide(observed, SETTINGS)
+@given(ANY, SCHEDULERS)
+def test_there_is_always_one_ready_reason_and_a_small_valid_status(
+    observed: Observed, known: DecideSettings
+) -> None:
+    decision = decide(observed, known)
     conditions = {condition.type: condition for condition in decision.status.conditions}
     assert len(conditions) == len(decision.status.conditions)
     ready = conditions[ConditionType.READY]
@@ -246,11 +255,11 @@ def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Obs
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(ANY)
-def test_actions_name_nothing_foreign(observed: Observed) -> None:
+@given(ANY, SCHEDULERS)
+def test_actions_name_nothing_foreign(observed: Observed, operator: DecideSettings) -> None:
     known = {(each.name, each.uid) for each in observed.runs.applications}
     known |= {(each.name, each.uid) for each in observed.runs.config_maps}
-    for action in decide(observed, SETTINGS).actions:
+    for action in decide(observed, operator).actions:
         if isinstance(action, Delete):
             assert (action.name, action.uid) in known
             assert action.namespace == "shop"
@@ -263,10 +272,12 @@ def test_actions_name_nothing_foreign(observed: Observed) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
-@given(ANY)
-def test_decisions_that_are_carried_out_come_to_an_end(observed: Observed) -> None:
+@given(ANY, SCHEDULERS)
+def test_decisions_that_are_carried_out_come_to_an_end(
+    observed: Observed, known: DecideSettings
+) -> None:
     for _ in range(MOST_PASSES):
-        decision = decide(observed, SETTINGS)
+        decision = decide(observed, known)
         if not decision.actions and decision.status == observed.resource.status:
             return
         if RemoveFinalizer() in decision.actions and is_going(observed):

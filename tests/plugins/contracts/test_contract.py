@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,20 @@ import pytest
 import yaml
 from jsonschema import Draft201909Validator
 from open_data_contract_standard.model import OpenDataContractStandard
-from support.declared.shop import CommandResult, Shop, snaploom
+from support.declared.shop import CommandResult, Shop, assert_one_error, snaploom
 from support.storage.folders import a_run, agrees, day, writes
 
 from snaploom.files.stores import open_store
 from snaploom.models.common import TimeOffset
+from snaploom.models.datarelationship import DataRelationshipSpec
+from snaploom.models.report import JoinMeasure
 from snaploom.output.folder import prepare_folder
 from snaploom.output.history import folder_identity, folder_settings
 from snaploom.output.manifest import model_nodes
-from snaploom.output.publication import SnapshotTarget, publish
+from snaploom.output.publication import SnapshotTarget, WriteResult, publish
 from snaploom.plan.plan import plan_offline
 from snaploom.plugins.contracts.document import length_text, physical_type
+from snaploom.plugins.contracts.relationships import JoinProof
 from snaploom.run.declarations import read_declarations
 from snaploom.types.schemas import parse_schema
 
@@ -56,13 +60,22 @@ def shop(tmp_path: Path) -> Shop:
     shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
     shop.set("wide", "checks", [{"name": "paid", "expression": "data.amount >= 0"}])
     shop.set("wide", "run", {"freshness": {"maxAge": {"day": 2}}})
+    published(shop, 0, JoinMeasure(child="customers", in_=1000, out=1000, matched=999, null_keys=1))
+    return shop
+
+
+def published(shop: Shop, number: int, *joins: JoinMeasure, schema: str = SCHEMA) -> None:
+    """Publish the snapshot of a day, as the shop is declared now."""
     bundle = read_declarations([shop.write()]).bundle("wide")
     plan, output = plan_offline(bundle), bundle.output
     store = open_store(output.spec.output_folder.folder_uri, create=True)
     folder = prepare_folder(store, folder_settings(output), folder_identity(output), a_run())
-    target = SnapshotTarget(day(0), "day=0", plan.hash, model_nodes(plan.tree))
-    publish(folder, a_run(), target, writes(store, schema=SCHEMA), agrees)
-    return shop
+    target = SnapshotTarget(day(number), f"day={number}", plan.hash, model_nodes(plan.tree))
+
+    def write(uri: str) -> WriteResult:
+        return replace(writes(store, schema=schema)(uri), joins=joins)
+
+    publish(folder, a_run(), target, write, agrees)
 
 
 def contract(shop: Shop, *options: object) -> CommandResult:
@@ -73,6 +86,12 @@ def written(shop: Shop) -> Contract:
     return contract(shop, "-o", "json").document
 
 
+def judged(document: Contract) -> list[str]:
+    """Faults by the schema of the standard."""
+    schema = json.loads(files("open_data_contract_standard").joinpath("schema.json").read_text())
+    return [fault.message for fault in Draft201909Validator(schema).iter_errors(document)]
+
+
 def columns(document: Contract) -> dict[str, Contract]:
     return {one["name"]: one for one in document["schema"][0]["properties"]}
 
@@ -80,8 +99,8 @@ def columns(document: Contract) -> dict[str, Contract]:
 def test_contract_is_valid_by_the_schema_and_the_library_of_the_standard(shop) -> None:
     text = contract(shop).out
     document = yaml.safe_load(text)
-    schema = json.loads(files("open_data_contract_standard").joinpath("schema.json").read_text())
-    assert list(Draft201909Validator(schema).iter_errors(document)) == []
+    assert "relationships" in document["schema"][0]
+    assert judged(document) == []
     parsed = OpenDataContractStandard.from_string(text)
     assert yaml.safe_load(parsed.to_yaml()) == document
     assert written(shop) == document
@@ -114,6 +133,204 @@ def test_a_join_by_normalised_keys_has_their_steps(shop) -> None:
     assert logic in [one.get("transformLogic") for one in customers]
 
 
+def related(document: Contract) -> list[Contract]:
+    """Relationships of the first table, with their custom properties by name."""
+    return [
+        {**one, **{each["property"]: each["value"] for each in one["customProperties"]}}
+        for one in document["schema"][0]["relationships"]
+    ]
+
+
+def by_ids(document: Contract, reference: str) -> list[str]:
+    """Names of the elements that a reference of the standard leads through."""
+    at, names = document, []
+    steps = reference.split("/")
+    for section, wanted in zip(steps[::2], steps[1::2], strict=True):
+        listed = at[section] if isinstance(at[section], list) else [at[section]]
+        (at,) = (one for one in listed if one.get("id") == wanted)
+        names.append(at.get("name", section))
+    return names
+
+
+def test_join_is_a_relationship_of_columns_with_what_all_snapshots_proved(shop) -> None:
+    for number in (1, 2):
+        join = JoinMeasure(child="customers", in_=10**6, out=10**6, matched=999_999, null_keys=0)
+        published(shop, number, join)
+    document = written(shop)
+    (one,) = related(document)
+    assert by_ids(document, one["from"]) == ["wide", "data", "customer_id"]
+    assert by_ids(document, one["to"]) == ["wide", "customers", "data", "customer_id"]
+    assert one["snaploomProof"] == (
+        "0 of 2,001,000 rows multiplied, 99.99 % matched, in 3 snapshots"
+    )
+    assert one["snaploomCounts"] == {
+        "snapshots": 3, "rows": 2_001_000, "multiplied": 0, "matched": 2_000_997, "nullKeys": 1,
+    }  # fmt: skip
+
+
+def test_key_of_several_columns_in_a_list_refers_to_its_row(shop) -> None:
+    (side,) = shop.raw("customer-id")["spec"]["representations"]
+    more = ["`Order id`", "Order_id"]
+    for name in more:
+        side["joinKey"].append({"fields": [{"fieldName": name, "dataType": {"long": {}}}]})
+    shop.other(transformations={"groupBy": {"fieldNames": ["customer_id", *more]}})
+    names = ("customer_id", "Order id", "Order_id")
+    data = struct(*(field(name, "long") for name in names))
+    element = struct(field("data", data))
+    lists = {"type": "array", "elementType": element, "containsNull": True}
+    schema = struct(field("data", data), field("customers", lists))
+    join = JoinMeasure(child="customers", in_=3, out=3, matched=3, null_keys=0)
+    published(shop, 1, join, schema=json.dumps(schema))
+    document = written(shop)
+    (one,) = related(document)
+    assert [by_ids(document, each) for each in one["to"]] == [["wide", "data", n] for n in names]
+    assert [by_ids(document, each) for each in one["from"]] == [
+        ["wide", "customers", "items", "data", name] for name in names
+    ]
+    assert judged(document) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": "customer_id + order_id", "fields": ["customer_id", "order_id"]},
+        {"fields": ["tax"]},
+    ],
+)
+def test_key_that_is_no_published_column_is_no_relationship(shop, change) -> None:
+    (side,) = shop.raw("customer-id")["spec"]["representations"]
+    fields = [{"fieldName": name, "dataType": {"long": {}}} for name in change["fields"]]
+    side["joinKey"][0] |= change | {"fields": fields}
+    assert "relationships" not in written(shop)["schema"][0]
+
+
+def test_join_that_the_newest_snapshot_does_without_is_not_proved(shop) -> None:
+    published(shop, 1)
+    assert "relationships" not in written(shop)["schema"][0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "matched", "text"),
+    [(3, 3, "100 %"), (10**9, 10**9 - 1, "99.99 %"), (1000, 5, "0.5 %"), (0, 0, "0 %")],
+)
+def test_shares_are_cut_so_that_no_miss_is_rounded_away(rows, matched, text) -> None:
+    proof = JoinProof().with_join(
+        JoinMeasure(child="c", in_=rows, out=rows, matched=matched, null_keys=0)
+    )
+    assert str(proof) == f"0 of {rows:,} rows multiplied, {text} matched, in 1 snapshot"
+
+
+def declared(path: Path) -> tuple[CommandResult, dict[str, Any]]:
+    """Specs of the DataRelationships that are read from a contract, by name."""
+    result = snaploom("contract", "--relationships", path)
+    found = [each for each in yaml.safe_load_all(result.out) if each]
+    return result, {each["metadata"]["name"]: each["spec"] for each in found}
+
+
+def test_written_relationships_are_read_back_as_they_were_declared(shop, tmp_path) -> None:
+    (side,) = shop.raw("customer-id")["spec"]["representations"]
+    other = json.loads(json.dumps(side)) | {"dataSources": ["customers"]}
+    side["dataSources"], side["joinKey"][0]["normalize"] = ["orders"], ["INTEGER"]
+    shop.raw("customer-id")["spec"]["representations"] = [side, other]
+    path = tmp_path / "contract.yaml"
+    path.write_text(contract(shop).out)
+    result, found = declared(path)
+    assert (result.code, result.err) == (0, "")
+    wanted = DataRelationshipSpec.model_validate(shop.raw("customer-id")["spec"])
+    assert {name: DataRelationshipSpec.model_validate(raw) for name, raw in found.items()} == {
+        "customer-id": wanted
+    }
+
+
+FOREIGN = """
+apiVersion: v3.1.0
+kind: DataContract
+id: a
+version: 1.0.0
+status: active
+schema:
+- name: orders
+  properties:
+  - {name: customer_id, logicalType: integer, relationships: [{to: customers.id}]}
+  - name: billed_to
+    logicalType: integer
+    physicalType: int
+    relationships: [{to: schema/people/properties/key}]
+  - name: ref
+    logicalType: number
+    relationships: [{to: customers.id}, {to: x.yaml#/schema/a/properties/b}]
+  - {name: parent, logicalType: integer, relationships: [{to: orders.customer_id}]}
+  - name: code
+    logicalType: string
+    physicalType: VARCHAR(9)
+    relationships: [{to: customers.id}]
+- name: customers
+  id: people
+  properties:
+  - {name: id, id: key, logicalType: integer, physicalType: bigint}
+  - {name: region, logicalType: string}
+- name: prices
+  properties:
+  - name: of
+    logicalType: object
+    properties: [{name: id, logicalType: integer}, {name: region, logicalType: string}]
+  relationships:
+  - {from: [prices.of.id, prices.of.region], to: [customers.id, customers.region]}
+  - {from: [prices.of.id], to: [customers.id, customers.region]}
+"""
+NOTES = [
+    "orders.ref -> customers.id: left out, since the type of orders.ref is not known: number",
+    "orders.ref -> x.yaml#/schema/a/properties/b: left out, since x.yaml#/schema/a/properties/b is "
+    "no column of this contract",
+    "orders.parent -> orders.customer_id: left out, since both ends are orders: the other role "
+    "needs a DataSource of its own",
+    "orders.code -> customers.id: types differ, so that texts are compared",
+    "prices.of.id -> customers.id, customers.region: left out, since 1 columns refer to 2",
+]
+
+
+def keys_of(spec: Any) -> dict[str, list[Any]]:
+    """Names and types of the columns of each source's key, and the types they are cast to."""
+    parts = {side["dataSources"][0]: side["joinKey"] for side in spec["representations"]}
+    return {
+        source: [
+            (*each["fields"][0].values(), each.get("castDataType", {"string": {}})) for each in key
+        ]
+        for source, key in parts.items()
+    }
+
+
+def test_foreign_keys_of_any_contract_are_relationships_of_their_tables(tmp_path) -> None:
+    path = tmp_path / "tables.odcs.yaml"
+    path.write_text(FOREIGN)
+    assert judged(yaml.safe_load(FOREIGN)) == []
+    result, found = declared(path)
+    long, integer, text = {"long": {}}, {"integer": {}}, {"string": {}}
+    one, other = ("id", long, long), ("region", text, text)
+    assert {name: keys_of(spec) for name, spec in found.items()} == {
+        "orders-customers": {"orders": [("customer_id", long, long)], "customers": [one]},
+        "orders-billed-to": {"orders": [("billed_to", integer, long)], "customers": [one]},
+        "orders-code": {"orders": [("code", text, text)], "customers": [("id", long, text)]},
+        "prices-customers": {
+            "prices": [("of.id", long, long), ("of.region", text, text)],
+            "customers": [one, other],
+        },
+    }
+    assert sorted(result.err.splitlines()) == sorted(NOTES)
+    assert result.code == 0
+
+
+def test_contract_without_relationships_and_a_name_beside_one_are_refused(tmp_path) -> None:
+    path = tmp_path / "contract.yaml"
+    path.write_text("apiVersion: v3.1.0\nkind: DataContract\nid: a\nversion: 1.0.0\n")
+    result, found = declared(path)
+    assert (result.code, found) == (1, {})
+    assert_one_error(snaploom("contract", "wide", "--relationships", path), "no name", code=2)
+    assert_one_error(snaploom("contract", "wide"), "-f PATH", code=2)
+    path.write_text("kind: DataContract\n")
+    assert "--relationships apiVersion" in declared(path)[0].err
+
+
 def test_contract_that_was_just_written_is_kept(shop, tmp_path) -> None:
     path = tmp_path / "contract.yaml"
     path.write_text(contract(shop).out)
@@ -126,6 +343,9 @@ def promised(document: Contract) -> Contract:
 
 
 BREAKS: dict[str, Callable[[Contract], Any]] = {
+    "relationship data.order_id -> customers.data.customer_id": lambda c: c["schema"][0][
+        "relationships"
+    ].append({"from": "wide.data.order_id", "to": "wide.customers.data.customer_id"}),
     "column data.amount": lambda c: promised(c).update(physicalType="double"),
     "column data.tax": lambda c: promised(c).update(name="tax"),
     "key of data.customer_id": lambda c: c["schema"][0]["properties"][0]["properties"][1].update(

@@ -204,6 +204,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "operator.serviceAccount": ({}, {"create": False, "name": "mine"}),
     "operator.submitters": (["SparkOperator"], ["SparkOperator", "ApacheSpark"], ["ApacheSpark"]),
     "operator.limits": ({}, {"runs": 5, "runsPerNamespace": 1}),
+    "operator.queueScheduler": (None, "Kueue", "KueuePods", "YuniKorn", "Volcano"),
     "operator": ({}, PODS),
     "admission.enabled": (True, False),
     "admission.replicas": (2, 1),

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.storage.folders import DAY as FOLDER_DAY
 from support.storage.folders import (
     IDENTITY,
     MODEL,
@@ -37,12 +38,18 @@ from snaploom.output.entries import (
     parse_entry,
 )
 from snaploom.output.folder import Folder, prepare_folder
-from snaploom.output.history import manifest_pointer
+from snaploom.output.history import NothingPublished, manifest_pointer
 from snaploom.output.layout import content_hash
 from snaploom.output.leaseholder import ClaimLease
 from snaploom.output.leases import Swap
 from snaploom.output.state import EMPTY, FolderState, Records, apply, fold, tombstone_of
-from snaploom.output.versions import ReadChoice, VersionChoice, instant_of
+from snaploom.output.versions import (
+    ReadChoice,
+    VersionChoice,
+    instant_of,
+    known_state,
+    refuse_number,
+)
 
 RUN = a_run().run_id
 RUNS = tuple(a_run().run_id for _ in range(5))
@@ -256,6 +263,86 @@ def test_every_file_is_live_or_dead_and_never_both(entries: list[Entry]) -> None
     assert not state.live_files & set(state.tombstoned_files)
 
 
+# What was known at a moment, whatever was published, replaced or deleted since.
+
+Moves = list[tuple[str, int, int]]
+"""What happens, to which day, and how many nanoseconds after what happened before."""
+MOVES = st.lists(
+    st.tuples(st.sampled_from(["publish", "bury", "restate"]), st.integers(0, 3), st.integers(0, 2))
+)
+
+
+def played(moves: Moves) -> tuple[FolderState, list[tuple[int, dict[int, int]]]]:
+    """The state after moves; and what was live by day after each, by when and with which entry."""
+    state, clock, live = apply(EMPTY, configure(1)), int(START), dict[int, int]()
+    lived = [(clock - 1, dict(live))]
+    for kind, number, gap in moves:
+        if (kind == "publish") == (number in live):
+            continue
+        clock += gap
+        entry: Entry = publish(state.next_seq, number)
+        if kind != "publish":
+            entry = bury(state, number) if kind == "bury" else restate(state, number)
+        if isinstance(entry, Publish | Replace):
+            dated = entry.snapshot.model_copy(update={"created_at": EpochNanos(clock)})
+            entry = entry.model_copy(update={"snapshot": dated})
+        state = apply(state, ended_at(entry, clock))
+        live.pop(number, None)
+        live |= {} if kind == "bury" else {number: entry.seq}
+        lived.append((clock, dict(live)))
+    return state, lived
+
+
+def ended_at(entry: Entry, clock: int) -> Entry:
+    when = {"deleted_at": EpochNanos(clock)}
+    if isinstance(entry, Tombstone):
+        ended = tuple(one.model_copy(update=when) for one in entry.snapshots)
+        return entry.model_copy(update={"snapshots": ended})
+    if isinstance(entry, Replace):
+        return entry.model_copy(update={"replaced": entry.replaced.model_copy(update=when)})
+    return entry
+
+
+def known(state: FolderState, moment: int) -> dict[int, int]:
+    """The entry of each day that was live at a moment."""
+    try:
+        found = known_state(state, EpochNanos(moment), "x:/")
+    except NothingPublished:
+        return {}
+    assert {record.seq for record in found.snapshots} == {v.seq for v in found.versions.values()}
+    return {(time - START) // FOLDER_DAY: each.seq for time, each in found.versions.items()}
+
+
+@given(MOVES)
+def test_what_was_known_is_what_was_live_after_the_last_entry_until_then(moves: Moves) -> None:
+    state, lived = played(moves)
+    for moment in range(START - 1, lived[-1][0] + 2):
+        expected = [live for clock, live in lived if clock <= moment][-1]
+        assert known(state, moment) == expected
+
+
+@given(MOVES, MOVES)
+def test_what_was_known_stays_known_whatever_is_published_later(first: Moves, later: Moves) -> None:
+    state, lived = played(first)
+    after, _ = played([*first, *((kind, number, gap + 1) for kind, number, gap in later)])
+    for moment in range(START - 1, lived[-1][0] + 1):
+        assert known(after, moment) == known(state, moment)
+
+
+def test_version_is_not_known_before_the_one_that_it_replaced_ended_by_a_wrong_clock() -> None:
+    state, _ = played([("publish", 0, 10), ("restate", 0, 10), ("restate", 0, -15), ("bury", 0, 9)])
+    assert [known(state, START + after) for after in (5, 10, 19, 20)] == [{}, {0: 2}, {0: 2}, {}]
+
+
+@pytest.mark.parametrize(
+    ("after", "found"), [(-1, "the first was published at 2020-01-01T00:00:00Z"), (5, "deleted")]
+)
+def test_moment_without_a_snapshot_names_when_there_was_one(after: int, found: str) -> None:
+    state, _ = played([("publish", 0, 0), ("bury", 0, 2), ("publish", 1, 9)])
+    with pytest.raises(NothingPublished, match=found):
+        known_state(state, EpochNanos(START + after), "x:/")
+
+
 # What `at` and `between` of a read take, and how anything else is refused.
 
 
@@ -284,15 +371,25 @@ def test_texts_dates_and_datetimes_are_times_at_every_place(time, instant) -> No
     both = ReadChoice.parse(None, (time, time)).between
     assert both is not None
     assert {format_instant(end) for end in both} == {instant}
+    assert format_instant(ReadChoice.parse(None, None, time).known_at) == instant
+
+
+def test_number_and_time_of_the_past_are_not_asked_for_at_once() -> None:
+    with pytest.raises(ArgumentInvalid, match=r"manifest=3 .* known_at=2020-01-01T00:00:00Z"):
+        refuse_number(3, START)
 
 
 @pytest.mark.parametrize(("wrong", "found"), WRONG)
 def test_what_is_no_time_is_refused_with_what_was_found_and_the_forms_that_are_right(
     wrong, found
 ) -> None:
-    for argument, at, between in (("at", wrong, None), ("between[1]", None, ("2024-01-01", wrong))):
+    for argument, *choice in (
+        ("at", wrong, None),
+        ("between[1]", None, ("2024-01-01", wrong)),
+        ("known_at", None, None, wrong),
+    ):
         with pytest.raises(SnaploomError) as caught:
-            ReadChoice.parse(at, between)
+            ReadChoice.parse(*choice)
         assert caught.value.path == argument
         assert found in str(caught.value.found)
         assert "ISO 8601 with Z" in str(caught.value.expected)

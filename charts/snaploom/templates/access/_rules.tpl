@@ -29,6 +29,12 @@ a rule is its reason; the page of permissions is generated from these comments.
   resources: ["sparkapplications"]
   verbs: ["get", "list", "watch", "create", "delete"]
 {{- end }}
+{{- if hasPrefix "Kueue" (.Values.operator.queueScheduler | default "") }}
+# With queues of Kueue: it reads why a queue has not admitted a run. It changes no queue.
+- apiGroups: ["kueue.x-k8s.io"]
+  resources: ["workloads"]
+  verbs: ["list", "watch"]
+{{- end }}
 # It creates a ConfigMap with the declarations of each run, and one with the plan of a large output,
 # which it patches; it reads the reports of jobs, and deletes all of these with the run.
 - apiGroups: [""]

@@ -160,6 +160,8 @@ APACHE_SPARK_APPLICATIONS = ApiResource(
     "spark.apache.org", "v1", "sparkapplications", "SparkApplication"
 )
 """Applications of the Apache Spark Kubernetes operator."""
+WORKLOADS = ApiResource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+"""Requests for quota in queues of Kueue."""
 TOKEN_REVIEWS = ApiResource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 """A question to the API server, which stores nothing: whose token it is."""
 ACCESS_REVIEWS = ApiResource(

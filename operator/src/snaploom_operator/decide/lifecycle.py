@@ -59,6 +59,7 @@ from snaploom_operator.objects import (
     known_instant,
     later,
 )
+from snaploom_operator.submit.quota import why_no_queue
 
 _MOST_AT_ONCE = 40
 """Objects deleted in one pass; the next pass continues."""
@@ -296,7 +297,15 @@ def run_view(observed: ObservedRunnable, broken: Fault | None, settings: DecideS
         defaults=settings,
         fault=broken,
     )
-    return view if broken is not None else replace(view, fault=_submitter_fault(view))
+    if broken is not None:
+        return view
+    return replace(view, fault=_submitter_fault(view) or _queue_fault(view))
+
+
+def _queue_fault(view: RunView) -> Fault | None:
+    scheduler = view.defaults.operator.queue_scheduler
+    why = why_no_queue(scheduler, view.settings.queue, view.submitter)
+    return Fault(Reason.QUEUE_NOT_AVAILABLE, why) if why else None
 
 
 def _submitter_fault(view: RunView) -> Fault | None:
@@ -453,6 +462,8 @@ def _suspended(view: RunView) -> tuple[ConditionValue, ...]:
 def _phase_reason(phase: CurrentPhase) -> Reason:
     if phase is CurrentPhase.QUEUED:
         return Reason.RUN_QUEUED
+    if phase is CurrentPhase.QUOTA_PENDING:
+        return Reason.QUOTA_PENDING
     is_submitted = phase in (CurrentPhase.SUBMITTING, CurrentPhase.SUBMITTED)
     return Reason.RUN_SUBMITTED if is_submitted else Reason.RUN_RUNNING
 
@@ -462,6 +473,7 @@ def _text(current: CurrentRun) -> str:
         CurrentPhase.QUEUED: "is queued",
         CurrentPhase.SUBMITTING: "is being submitted",
         CurrentPhase.SUBMITTED: "has not started",
+        CurrentPhase.QUOTA_PENDING: "has no quota",
         CurrentPhase.RUNNING: "is running",
         CurrentPhase.ENDING: "is ending",
     }[current.phase]

@@ -320,7 +320,7 @@ def _submitted(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
 
 def _seen(view: RunView, current: CurrentRun, application: Application, wanted: Due | None) -> Step:
     pod = view.runs.driver_pods.get(current.name)
-    seen = observe_run(application, pod)
+    seen = observe_run(application, pod, view.awaited_quota(application))
     report = any_report(view, current.name)
     if seen.has_ended:
         message = application.message or (pod.trouble if pod is not None else "")
@@ -357,6 +357,9 @@ def _why_stop(
     )
     if is_replaced:
         return Reason.RUN_STOPPED
+    if current.phase is CurrentPhase.RUNNING and seen.phase is CurrentPhase.QUOTA_PENDING:
+        # Started again it would be the same run a second time, while its first driver may live.
+        return Reason.QUOTA_LOST
     limit = _time_limit(view, current)
     if limit is None or not has_lasted(current.since, limit, view.now):
         return None
@@ -485,6 +488,7 @@ _STOPPED = {
     Reason.DEADLINE_EXCEEDED.value: (
         LastPhase.STOPPED, "it took longer than activeDeadlineSeconds", True
     ),
+    Reason.QUOTA_LOST.value: (LastPhase.STOPPED, "its queue took its quota back", True),
     Reason.RUN_STOPPED.value: (LastPhase.STOPPED, "a newer run takes its place", False),
     Reason.DELETING.value: (LastPhase.STOPPED, "its resource is being deleted", False),
 }  # fmt: skip

@@ -48,6 +48,7 @@ from snaploom_operator.objects import (
     later,
 )
 from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.submit.quota import waits_for_quota
 
 _REASONS = {
     "SL130": Reason.REFERENCE_MISSING,
@@ -321,6 +322,17 @@ class RunView:
         """The application of a run; None when there is none."""
         return next((each for each in self.runs.applications if each.name == run), None)
 
+    def awaited_quota(self, application: Application) -> str:
+        """The quota that a run waits for in its queue; empty without one, and once it has it."""
+        scheduler = self.defaults.operator.queue_scheduler
+        pod = self.runs.driver_pods.get(application.name)
+        if not application.queue or scheduler is None:
+            return ""
+        if not waits_for_quota(scheduler, application, pod):
+            return ""
+        answer = self.runs.quota.get(application.name) or (pod.trouble if pod is not None else "")
+        return joined(f"quota in the queue {application.queue}", answer)
+
     @property
     def taken(self) -> frozenset[str]:
         """Names of runs with objects in the cluster."""
@@ -441,6 +453,8 @@ _UNCLEAR = (
     ApplicationState.RESUMING,
 )
 """States without information about the job's progress."""
+_RESUMED = (ApplicationState.SUSPENDED, ApplicationState.RESUMING)
+"""States of an application that its queue has just admitted."""
 _UNSEEN = "a Spark operator that watches this namespace to pick up its application"
 _UNSEEN_HERE = "a free worker for local jobs"
 
@@ -459,8 +473,8 @@ class RunObservation:
     """True if its application succeeded."""
 
 
-def observe_run(application: Application, pod: DriverPod | None) -> RunObservation:
-    """The state of a run by its application and driver pod."""
+def observe_run(application: Application, pod: DriverPod | None, quota: str = "") -> RunObservation:
+    """The state of a run by its application, its driver pod, and the quota that it waits for."""
     state, message = application.state, application.message
     trouble = pod.trouble if pod is not None else ""
     if application.is_deleting and not state.is_terminal:
@@ -470,10 +484,14 @@ def observe_run(application: Application, pod: DriverPod | None) -> RunObservati
         return _behind_failure(message, pod)
     if state.is_terminal:
         return RunObservation(None, "", True, state is ApplicationState.COMPLETED)
-    if state in _UNCLEAR:
-        return RunObservation(None, joined(f"its application, which is {state}", message, trouble))
     if state in _ENDING:
         return RunObservation(CurrentPhase.ENDING, "its application to end")
+    if quota:
+        return RunObservation(CurrentPhase.QUOTA_PENDING, quota)
+    if application.queue and state in _RESUMED:
+        return RunObservation(CurrentPhase.SUBMITTED, f"its application, which is {state}")
+    if state in _UNCLEAR:
+        return RunObservation(None, joined(f"its application, which is {state}", message, trouble))
     if state is ApplicationState.RUNNING:
         return RunObservation(CurrentPhase.RUNNING, "")
     unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN

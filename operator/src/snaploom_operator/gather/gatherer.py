@@ -44,7 +44,7 @@ from snaploom_operator.decision import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.objects import Application, DriverPod, Ref, known_instant
+from snaploom_operator.objects import Application, DriverPod, QuotaRequest, Ref, known_instant
 from snaploom_operator.store.children import newer
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store
@@ -319,6 +319,11 @@ class Gatherer:
             reports={c.run: c.report for c in children if c.report is not None},
             config_maps=tuple(sorted(config_maps, key=lambda each: each.name)),
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
+            quota={
+                c.run: c.view.message
+                for c in children
+                if isinstance(c.view, QuotaRequest) and c.view.message
+            },
             queue=self._store.queue.place_of(entry.ref),
             available=self._store.available,
             is_namespace_terminating=was_refused or namespace in self._store.terminating,

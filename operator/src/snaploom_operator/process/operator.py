@@ -46,7 +46,7 @@ from snaploom_operator.serve.health import (
 )
 from snaploom_operator.serve.http import serving
 from snaploom_operator.serve.metrics import Metrics, StateCollector
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.settings import KUEUE, OperatorSettings
 from snaploom_operator.store.feed import Feed, Watched, compare_kinds, watched_kinds
 from snaploom_operator.store.store import Store
 from snaploom_operator.submit.applications import FORMS
@@ -199,7 +199,11 @@ def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watch
     """The kinds that the operator watches."""
     allowed = allowed_submitters(settings.submitters, is_local=is_local)
     forms = (FORMS[submitter] for submitter in FORMS if submitter in allowed)
-    return watched_kinds(forms, is_namespaced=bool(settings.watch_namespaces))
+    return watched_kinds(
+        forms,
+        is_namespaced=bool(settings.watch_namespaces),
+        has_kueue=settings.queue_scheduler in KUEUE,
+    )
 
 
 CLOCK_CHECK_SECONDS = 20.0

@@ -16,6 +16,7 @@ from snaploom_operator.objects import (
     DriverPod,
     FoundReport,
     JsonObject,
+    QuotaRequest,
     Ref,
     group_of,
     kind_key,
@@ -46,7 +47,7 @@ _QUIET = frozenset(
 )
 """Reasons of normal progress, which are not shown."""
 
-_View = Application | OwnedConfigMap | DriverPod
+_View = Application | OwnedConfigMap | DriverPod | QuotaRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def _view(stored: JsonObject, form: ApplicationForm | None) -> _View | None:
             return _config_map(stored)
         case "Pod":
             return _driver_pod(stored)
+        case "Workload":
+            return _quota_request(stored)
         case _:
             return None
 
@@ -137,7 +140,28 @@ def _driver_pod(stored: JsonObject) -> DriverPod | None:
         run=run,
         phase=text_in(status, "phase") or "Unknown",
         trouble="; ".join(dict.fromkeys(_troubles(status))),
+        unscheduled=text_in(_condition(status, "PodScheduled", "False"), "reason"),
     )
+
+
+def _quota_request(stored: JsonObject) -> QuotaRequest | None:
+    run, status = text_in(labels_of(stored), LABEL_RUN), mapping_in(stored, "status")
+    if not run:
+        return None
+    if _condition(status, "Admitted", "True"):
+        return QuotaRequest(run, "")
+    asked = _condition(status, "QuotaReserved", "False") or _condition(status, "Admitted", "False")
+    return QuotaRequest(run, text_in(asked, "message"))
+
+
+def _condition(status: JsonObject, kind: str, value: str) -> JsonObject:
+    """The condition of a type if it has a status; empty if not."""
+    found = (
+        each
+        for each in objects_in(status, "conditions")
+        if (text_in(each, "type"), text_in(each, "status")) == (kind, value)
+    )
+    return next(found, {})
 
 
 def _troubles(status: JsonObject) -> list[str]:

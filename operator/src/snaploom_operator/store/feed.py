@@ -21,7 +21,15 @@ from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.run import Submitter
 from snaploom.models.schemas import crd_name, structural_schema
-from snaploom_operator.cluster.port import CONFIG_MAPS, NAMESPACES, OURS, PODS, ApiResource, Cluster
+from snaploom_operator.cluster.port import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    OURS,
+    PODS,
+    WORKLOADS,
+    ApiResource,
+    Cluster,
+)
 from snaploom_operator.errors import ClusterError, ResourceUnknown
 from snaploom_operator.objects import (
     LABEL_OWNER,
@@ -66,6 +74,8 @@ class Watched:
     """Label selector, which the API server applies."""
     submitter: Submitter | None = None
     """The submitter of these applications, whose kind is optional."""
+    is_optional: bool = False
+    """True if the cluster may do without the kind."""
 
     @property
     def key(self) -> str:
@@ -77,16 +87,19 @@ DECLARATIONS = tuple(Watched(resource) for resource in OURS.values())
 """The kinds of declarations, in the order of dependence: all that the webhook watches."""
 
 
-def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> tuple[Watched, ...]:
+def watched_kinds(
+    forms: Iterable[ApplicationForm], *, is_namespaced: bool, has_kueue: bool
+) -> tuple[Watched, ...]:
     """Every kind to watch, declarations first, in the order of dependence.
 
     Args:
         forms: the application forms of the usable submitters.
+        has_kueue: whether runs wait in queues of Kueue.
         is_namespaced: whether there are permissions in single namespaces only. Namespaces
             themselves are not watched then: a terminating one is noticed by a refused write.
     """
     applications = (
-        Watched(form.resource, OF_RUNS, form.submitter)
+        Watched(form.resource, OF_RUNS, form.submitter, is_optional=True)
         for form in forms
         if form.resource != CONFIG_MAPS
     )
@@ -96,6 +109,7 @@ def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> t
         Watched(CONFIG_MAPS, OF_RUNS),
         *applications,
         Watched(PODS, DRIVERS),
+        *((Watched(WORKLOADS, OF_RUNS, is_optional=True),) if has_kueue else ()),
     )
 
 
@@ -210,8 +224,7 @@ class Feed:
         The first time every resource is requeued; later changed ones, and those with a run.
 
         Args:
-            needs_all: whether kinds that are not installed are an error; those of submitters never
-                are.
+            needs_all: whether kinds that are not installed are an error; optional ones never are.
 
         Raises:
             ClusterError: a list failed, or our kinds are not installed.
@@ -221,7 +234,7 @@ class Feed:
                 try:
                     await self._list(watched, namespace)
                 except ResourceUnknown:
-                    if needs_all and watched.submitter is None:
+                    if needs_all and not watched.is_optional:
                         raise
                     self._absent.add(watched.key)
                     self._remove(ref for ref, _, _ in self._known(watched, namespace))

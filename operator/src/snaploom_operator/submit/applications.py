@@ -48,6 +48,7 @@ from snaploom_operator.objects import (
     JsonObject,
     Metadata,
     known_instant,
+    labels_of,
     mapping_in,
     metadata_of,
     number_of,
@@ -55,6 +56,8 @@ from snaploom_operator.objects import (
 )
 from snaploom_operator.submit import local
 from snaploom_operator.submit.manifests import (
+    DRIVER,
+    EXECUTOR,
     PROTECTION,
     RunRequest,
     child_metadata,
@@ -63,6 +66,7 @@ from snaploom_operator.submit.manifests import (
     job_arguments,
     report_name,
 )
+from snaploom_operator.submit.quota import KUEUE_QUEUE, waits_as_a_whole
 
 
 class ApplicationForm(Protocol):
@@ -144,6 +148,8 @@ class RunNote(ApiModel):
     """Time of the operator's decision."""
     trigger: Trigger = Trigger()
     """The trigger that started it."""
+    queue: str = ""
+    """The queue in which it waits for quota; empty for none."""
 
 
 def application_object(
@@ -156,6 +162,7 @@ def application_object(
         attempt=run.attempt,
         started_at=format_instant(request.started_at),
         trigger=run.trigger,
+        queue=request.owner.spec.run.queue or "",
     )
     metadata = child_metadata(request.owner, run.name, run.name, role)
     return {
@@ -196,6 +203,8 @@ def read_application(
         trigger=note.trigger,
         started_at=started_at,
         is_deleting=metadata.is_deleting,
+        is_suspended=mapping_in(stored, "spec").get("suspend") is True,
+        queue=note.queue,
     )
 
 
@@ -310,7 +319,11 @@ class SparkOperatorForm:
         """
         spark = checked_settings(request)
         spec = _spec(request, spark, sizes(spark))
-        return application_object(self.resource, request, {"spec": spec})
+        made = application_object(self.resource, request, {"spec": spec})
+        queue = request.owner.spec.run.queue
+        if queue is None or not waits_as_a_whole(request.settings.queue_scheduler, queue):
+            return made
+        return _queued(made, queue)
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
@@ -319,6 +332,18 @@ class SparkOperatorForm:
             text_in(reported, "state"), _SPARK_OPERATOR_STATES, text_in(reported, "errorMessage")
         )
         return read_application(stored, self.submitter, state, message)
+
+
+def _queued(made: JsonObject, queue: str) -> JsonObject:
+    """The application in a queue of Kueue, which counts the cores only where they are requested."""
+    metadata, spec = metadata_of(made), mapping_in(made, "spec")
+    pods = {role: mapping_in(spec, role) for role in (DRIVER, EXECUTOR)}
+    requests = {role: {**pod, "coreRequest": str(pod["cores"])} for role, pod in pods.items()}
+    return {
+        **made,
+        "metadata": {**metadata, "labels": {**labels_of(made), KUEUE_QUEUE: queue}},
+        "spec": {**spec, **requests, "suspend": True},
+    }
 
 
 def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:

@@ -52,6 +52,7 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.settings import LineageSettings, OperatorSettings
+from snaploom_operator.submit.quota import pod_marks
 
 LONGEST_LABEL = 63
 """Characters of a label's value, a limit of Kubernetes."""
@@ -390,6 +391,9 @@ def _template(
     variables: list[JsonValue],
 ) -> dict[str, JsonValue]:
     asked = request.spark.pod_template or PodTemplate()
+    marks = pod_marks(
+        request.settings.queue_scheduler, request.owner.spec.run.queue, is_driver=role == DRIVER
+    )
     taken = {normal_path(mount.mount_path) for mount in asked.volume_mounts}
     folders = {name: path for name, path in _FOLDERS.items() if path not in taken}
     written: list[JsonValue] = [{"name": name, "emptyDir": {}} for name in folders]
@@ -431,13 +435,15 @@ def _template(
         **_given(
             nodeSelector={**asked.node_selector},
             priorityClassName=asked.priority_class_name,
+            schedulerName=marks.scheduler,
             tolerations=_dumped(asked.tolerations),
         ),
     }
-    labels = {**asked.labels, **child_labels(request.owner, request.run.name, role)}
+    own = child_labels(request.owner, request.run.name, role)
+    labels = {**asked.labels, **marks.labels, **own}
     metadata: dict[str, JsonValue] = {
         "labels": {**labels},
-        **_given(annotations={**asked.annotations}),
+        **_given(annotations={**asked.annotations, **marks.annotations}),
     }
     return {"metadata": metadata, "spec": spec}
 

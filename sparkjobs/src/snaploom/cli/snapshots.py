@@ -14,13 +14,14 @@ from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.confidential import visible
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
-from snaploom.models.common import format_instant
+from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.schemas import schema_text, write_schemas
 from snaploom.output import history
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty
 from snaploom.output.state import EMPTY, FolderState
+from snaploom.output.versions import known_state, refuse_removed
 from snaploom.run.folders import folder_of, open_named
 from snaploom.types import schemas
 
@@ -43,6 +44,12 @@ To = Annotated[str | None, Parameter(help="Of the snapshots up to this time.")]
 AtManifest = Annotated[
     int | None, Parameter(help="Sequence number of the manifest; omitted, the newest.")
 ]
+KnownAt = Annotated[
+    str | None,
+    Parameter(
+        help="As it was published at this time, whatever was published, replaced or deleted since."
+    ),
+]
 
 
 def published_state(
@@ -63,6 +70,25 @@ def published_state(
         return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)
     store = open_named(folder_named(place))
     return store, open_folder(store).log.read(manifest)
+
+
+def _known_moment(known_at: str | None, manifest: int | None) -> EpochNanos | None:
+    """The instant of `--known-at`; None without it."""
+    if known_at is None:
+        return None
+    if manifest is not None:
+        raise options.refuse_request(
+            "the past is asked for twice",
+            "--known-at",
+            found=f"--known-at {known_at} with --manifest {manifest}",
+            expected="either a number or a time of what was published",
+            hint="leave out one of the two",
+        )
+    return options.time_of(known_at, "--known-at", "leave it out for what is published now")
+
+
+def _known(uri: str, newest: FolderState, moment: EpochNanos | None) -> FolderState:
+    return newest if moment is None else known_state(newest, moment, uri)
 
 
 def chosen_snapshots(
@@ -127,10 +153,12 @@ def snapshots(
     file: options.Files | None = None,
     project: options.ProjectOptions = options.DEFAULT_PROJECT,
     manifest: AtManifest = None,
+    known_at: KnownAt = None,
     output: options.Form = OutputForm.TEXT,
 ) -> int:
     """List the published snapshots of an output."""
-    store, state = published_state(place, file, manifest, project.choice)
+    store, newest = published_state(place, file, manifest, project.choice)
+    state = _known(store.uri, newest, _known_moment(known_at, manifest))
     if output is OutputForm.JSON:
         print_json(_document(store.uri, state))
     else:
@@ -203,6 +231,7 @@ def files(
     from_: From = None,
     to: To = None,
     manifest: AtManifest = None,
+    known_at: KnownAt = None,
     output: options.Form = OutputForm.TEXT,
 ) -> int:
     """List the published files, one a line: paths on a local disk, URIs elsewhere.
@@ -212,9 +241,13 @@ def files(
     replaced. A file stays where it is for the output's `readerGrace` after its snapshot ended.
     """
     refuse_both(at, from_, to)
-    store, state = published_state(place, file, manifest, project.choice)
+    store, newest = published_state(place, file, manifest, project.choice)
+    moment = _known_moment(known_at, manifest)
+    state = _known(store.uri, newest, moment)
     refuse_empty(state, store.uri)
     records = chosen_snapshots(state, at, from_, to)
+    if moment is not None:
+        refuse_removed(store, newest, moment, lambda known: chosen_snapshots(known, at, from_, to))
     refuse_links(store, [each.path for record in records for each in record.files])
     if output is OutputForm.JSON:
         listed: list[JsonValue] = [
@@ -256,6 +289,7 @@ def schema(
     from_: From = None,
     to: To = None,
     manifest: AtManifest = None,
+    known_at: KnownAt = None,
     output: options.Form = OutputForm.TEXT,
     folder: Annotated[
         Path | None, Parameter(name="--dir", help="Where to write JSON Schemas.")
@@ -269,7 +303,8 @@ def schema(
     console = result_console()
     if place is not None:
         refuse_both(at, from_, to)
-        store, state = published_state(place, file, manifest, project.choice)
+        store, newest = published_state(place, file, manifest, project.choice)
+        state = _known(store.uri, newest, _known_moment(known_at, manifest))
         settings = history.refuse_empty(state, store.uri)
         records = chosen_snapshots(state, at, from_, to)
         documents = history.SchemaDocuments(store)

@@ -419,6 +419,12 @@ class SparkSettings(ApiModel):
     """Additions to the pods of driver and executors."""
 
 
+QueueName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$", max_length=63)
+]
+"""A value of a label, which is what every scheduler takes."""
+
+
 class RunSettings(ApiModel):
     """Settings and triggers of this resource's jobs."""
 
@@ -433,7 +439,7 @@ class RunSettings(ApiModel):
     retry: Retry = Retry()
     """Retries of failed runs."""
     start_timeout_seconds: Seconds = 600
-    """Maximum time for a submitted run to start."""
+    """Maximum time for a submitted run to start, once it has its quota."""
     active_deadline_seconds: Annotated[int, Ge(1), Le(31_536_000)] | None = None
     """Maximum duration of a run."""
     history_limit: HistoryLimit = HistoryLimit()
@@ -455,6 +461,9 @@ class RunSettings(ApiModel):
     """The Spark application."""
     submitter: Submitter | None = None
     """Submitter of the job; omitted, the first of the operator's settings."""
+    queue: QueueName | None = None
+    """Queue of the cluster's scheduler in which runs wait for their quota: a LocalQueue of Kueue,
+    or a queue of YuniKorn or Volcano; omitted, none."""
 
 
 class RunAction(StrEnum):
@@ -489,6 +498,8 @@ class CurrentPhase(StrEnum):
     one (rule R2)."""
     SUBMITTED = "Submitted"
     """The application exists and has not started."""
+    QUOTA_PENDING = "QuotaPending"
+    """The application waits for quota in the queue `run.queue`; no deadline counts meanwhile."""
     RUNNING = "Running"
     """The driver runs."""
     ENDING = "Ending"

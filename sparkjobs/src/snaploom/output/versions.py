@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from snaploom.errors import ArgumentInvalid, ObjectNotFound
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant, parse_instant, with_zone
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder
-from snaploom.output.history import version_at, versions_between
-from snaploom.output.state import FolderState, Version
+from snaploom.output.history import NothingPublished, refuse_empty, version_at, versions_between
+from snaploom.output.state import Ended, FolderState, Version
 
 # Parses `TIME`, `TIME@NUMBER` and `TIME@dry-run`, which choose a version of a snapshot.
 
@@ -59,21 +61,105 @@ class VersionChoice:
                 expected="the time of a published snapshot",
                 hint=_LISTED,
             )
-        record = state.live[self.time]
-        live = newest.versions.get(self.time)
-        if live is None or live.seq != record.seq:
-            for file in record.files:
-                if folder.store.head(file.path) is None:
-                    raise ObjectNotFound(
-                        f"files of this version of {format_instant(record.time)} are removed",
-                        found=f"no {file.path}",
-                        expected="a version that is live, or ended less than `readerGrace` ago",
-                        hint="compare other versions; 'snaploom snapshots' shows which have ended",
-                    )
-        return record
+        version = state.versions[self.time]
+        gone = _removed_file(folder.store, newest, version)
+        if gone:
+            raise ObjectNotFound(
+                f"files of this version of {format_instant(version.time)} are removed",
+                found=f"no {gone}",
+                expected="a version that is live, or ended less than `readerGrace` ago",
+                hint="compare other versions; 'snaploom snapshots' shows which have ended",
+            )
+        return state.live[self.time]
 
 
-# Meaning of `at`, `between` and `manifest` of `snaploom.read`.
+def _removed_file(
+    store: ObjectStore, newest: FolderState, version: SnapshotRecord | Version
+) -> str:
+    """Key of a file of a version that ended, and is gone since; empty where all are there."""
+    live = newest.versions.get(version.time)
+    if live is not None and live.seq == version.seq:
+        return ""
+    files = newest.records.at(version.seq, version.time).files
+    return next((file.path for file in files if store.head(file.path) is None), "")
+
+
+# The state as it was known at a moment: two times of every question, `at` and `known_at`.
+
+
+def known_state(state: FolderState, moment: EpochNanos, uri: str) -> FolderState:
+    """Return the state with the versions that were published, and had not ended, at a moment.
+
+    Moments are those that manifests record. The versions of one snapshot follow each other as
+    their entries do: none is known before those before it ended, whatever clocks were wrong, so
+    that a question about the past has the same answer after every later publication.
+
+    Raises:
+        NothingPublished: there was no snapshot then.
+    """
+    if not state.ended:
+        refuse_empty(state, uri)
+    ended: list[Ended] = []
+    later: dict[EpochNanos, Ended] = {}
+    for end in state.ended:
+        if end.time not in later and end.deleted_at <= moment:
+            ended.append(end)
+        else:
+            later.setdefault(end.time, end)
+    versions = dict(state.versions)
+    for time, end in later.items():
+        versions[time] = Version.of(state.records.at(end.published_seq, time))
+    known = {time: each for time, each in versions.items() if each.created_at <= moment}
+    if not known:
+        raise _nothing_known(state, moment, uri)
+    return replace(state, versions=known, ended=tuple(ended))
+
+
+def _nothing_known(state: FolderState, moment: EpochNanos, uri: str) -> NothingPublished:
+    published = ((version.seq, version.time) for version in state.versions.values())
+    since = ((end.published_seq, end.time) for end in state.ended)
+    first = state.records.at(*min((*published, *since))).created_at
+    began = f"the first was published at {format_instant(first)}"
+    return NothingPublished(
+        f"{uri} had no snapshot at {format_instant(moment)}",
+        found=began if first > moment else "all that was published had been deleted",
+        expected="a time at which a snapshot was published",
+        hint="'snaploom snapshots' shows when each was",
+    )
+
+
+def refuse_removed(
+    store: ObjectStore,
+    newest: FolderState,
+    moment: EpochNanos,
+    choose: Callable[[FolderState], Iterable[SnapshotRecord | Version]],
+) -> None:
+    """Raise `ObjectNotFound` if what is chosen of a known state has files that are gone.
+
+    The error has the time from which on the same choice is kept.
+    """
+    since, first = moment, ""
+    ends = {end.published_seq: end.deleted_at for end in newest.ended}
+    while True:
+        try:
+            chosen = choose(known_state(newest, since, store.uri))
+        except NothingPublished:
+            break  # nothing was known from then on, of which nothing can be gone
+        gone = [(each, key) for each in chosen if (key := _removed_file(store, newest, each))]
+        if not gone:
+            break
+        first = first or gone[0][1]
+        since = max(ends[each.seq] for each, _ in gone)
+    if first:
+        raise ObjectNotFound(
+            f"snapshots as they were known at {format_instant(moment)} are removed",
+            found=f"no {first}",
+            expected=f"a time from {format_instant(since)} on: what was known since is kept",
+            hint="a longer outputFolder.readerGrace keeps what is replaced or deleted from now on",
+        )
+
+
+# Meaning of `at`, `between`, `manifest` and `known_at` of `snaploom.read`.
 
 Time = str | datetime | date
 """ISO 8601 text with `Z` or an offset, an aware datetime, or a date or its text (midnight, UTC)."""
@@ -94,9 +180,11 @@ class ReadChoice:
     """Only the newest until then."""
     between: tuple[EpochNanos, EpochNanos] | None = None
     """Only those from one time to another, both inclusive."""
+    known_at: EpochNanos | None = None
+    """As they were published at this time; None as they are."""
 
     @classmethod
-    def parse(cls, at: object, between: object) -> ReadChoice:
+    def parse(cls, at: object, between: object, known_at: object = None) -> ReadChoice:
         """Parse the arguments."""
         if at is not None and between is not None:
             raise ArgumentInvalid(
@@ -109,6 +197,7 @@ class ReadChoice:
         return cls(
             None if at is None else instant_of(at, "at"),
             None if between is None else range_of(between),
+            None if known_at is None else instant_of(known_at, "known_at"),
         )
 
     def of(self, state: FolderState) -> tuple[Version, ...]:
@@ -120,8 +209,16 @@ class ReadChoice:
         return state.timeline
 
 
-def refuse_number(manifest: object) -> None:
-    """Raise `ArgumentInvalid` for anything but None or a whole number from 0."""
+def refuse_number(manifest: object, known_at: EpochNanos | None = None) -> None:
+    """Raise `ArgumentInvalid` for anything but None or a whole number from 0, and for two pasts."""
+    if manifest is not None and known_at is not None:
+        raise ArgumentInvalid(
+            "the past is asked for twice",
+            path="known_at",
+            found=f"manifest={_shown(manifest)} and known_at={format_instant(known_at)}",
+            expected="either a number or a time of what was published",
+            hint="leave out one of the two",
+        )
     if manifest is None or (type(manifest) is int and manifest >= 0):
         return
     raise ArgumentInvalid(

@@ -468,6 +468,7 @@ class Project:
         at: Time | None = None,
         between: tuple[Time, Time] | None = None,
         manifest: int | None = None,
+        known_at: Time | None = None,
         spark: SparkSession | None = None,
     ) -> DataFrame:
         """The published rows of an output, as `snaploom.read` returns them.
@@ -476,17 +477,21 @@ class Project:
             at: only the newest snapshot at this time or before it.
             between: only snapshots from one time to another, both inclusive.
             manifest: sequence number to read as of; omitted, the newest.
+            known_at: snapshots as they were published at this time.
             spark: any session; omitted, that of this process, or a new one.
 
         Raises:
             InvalidDeclarations: there is no such output; or as `snaploom.read`.
             NothingPublished, HistoryIncompatible, FolderNotOurs: as `snaploom.read`.
+            ObjectNotFound: as `snaploom.read`.
         """
         spec = self._bundle(output).output.spec
         allow = self._declarations.allow
         session = spark or ondemand.reading_session("snaploom read", spec.run, allow)
         folder = spec.output_folder.folder_uri
-        return ondemand.read_folder(session, folder, at=at, between=between, manifest=manifest)
+        return ondemand.read_folder(
+            session, folder, at=at, between=between, manifest=manifest, known_at=known_at
+        )
 
     def _repr_html_(self) -> str:
         return f"<pre>{self}</pre>{self.findings._repr_html_()}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import yaml
 from cyclopts import Parameter
@@ -28,6 +28,7 @@ from snaploom.cli.options import (
     OutputName,
     ProjectOptions,
     instant_of,
+    refuse_request,
 )
 from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
@@ -35,7 +36,7 @@ from snaploom.loading.composer import compose, plain
 from snaploom.loading.project import read_files
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
-from snaploom.models.kinds import TextDumper
+from snaploom.models.kinds import TextDumper, to_yaml
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty, with_partition
@@ -51,6 +52,12 @@ from snaploom.plugins.contracts.document import (
     FIRST_VERSION,
     PublishedTable,
     contract_document,
+)
+from snaploom.plugins.contracts.relationships import (
+    add_relationships,
+    data_relationships,
+    join_proofs,
+    relationship_statements,
 )
 from snaploom.run.declarations import runnable_bundles
 from snaploom.run.folders import open_named
@@ -129,6 +136,7 @@ def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValu
     name = _table(current, "").get("name")
     table = _table(document, str(name))
     found.update(_columns(_list(table, "properties"), ()))
+    found.update(relationship_statements(document, str(name)))
     for check in _list(table, "quality"):
         if check.get("engine") == ENGINE:
             found[f"check {check.get('name')}"] = json.dumps(
@@ -218,7 +226,7 @@ def contract_deviations(
     return (*broken, *found)
 
 
-def _standard() -> type[BaseModel]:
+def _standard(option: str) -> type[BaseModel]:
     """The model of the standard's own library."""
     try:
         return contracts.OpenDataContractStandard
@@ -227,7 +235,7 @@ def _standard() -> type[BaseModel]:
             raise
         raise ArgumentInvalid(
             "contracts are judged by the library of the standard, which is not installed",
-            path="--check",
+            path=option,
             found="no open-data-contract-standard",
             expected="the extra `contracts`",
             hint="pip install 'snaploom[contracts]'",
@@ -244,7 +252,9 @@ def _current(
         with_partition(read_schema(store, newest.schema_hash), settings), ""
     ).fields
     table = PublishedTable(bundle, plan_offline(bundle).tree, Struct(fields[:-1], ""), fields[-1])
-    return contract_document(table, version), newest
+    document = contract_document(table, version)
+    add_relationships(document, table, join_proofs(state, table.tree))
+    return document, newest
 
 
 def _of_data(
@@ -271,82 +281,92 @@ REQUIRED = ("apiVersion", "kind", "id", "version")
 """Fields that the standard demands of every contract; its library does not."""
 
 
-def read_contract(path: Path) -> Mapping[str, JsonValue]:
-    """The contract in a YAML or JSON file.
+class _File(NamedTuple):
+    path: Path
+    option: str
+
+
+def read_contract(path: Path, option: str = "--check") -> Mapping[str, JsonValue]:
+    """The contract in a YAML or JSON file that an option names.
 
     Raises:
         InvalidDeclarations: the file cannot be read, is no YAML, or no contract of the standard;
             with all that is wrong.
     """
+    file = _File(path, option)
     texts, findings = read_files([path])
     if not texts:
-        raise InvalidDeclarations(findings or [_wrong(path, "", "nothing", "one contract")])
+        raise InvalidDeclarations(findings or [_wrong(file, "", "nothing", "one contract")])
     composed = compose(texts[0].text)
     faults = [composed.fault] if composed.fault else []
     faults += [fault for document in composed.documents for fault in document.faults]
     if faults:
         raise InvalidDeclarations(
             [
-                _wrong(path, "", fault.message, "YAML that can be read", fault.hint)
+                _wrong(file, "", fault.message, "YAML that can be read", fault.hint)
                 for fault in faults
             ]
         )
     documents = [plain(document.node) for document in composed.documents]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         found = f"{len(documents)} documents" if len(documents) != 1 else "no mapping"
-        raise InvalidDeclarations([_wrong(path, "", found, "one contract")])
+        raise InvalidDeclarations([_wrong(file, "", found, "one contract")])
     contract = documents[0]
-    wrong = list(_faults(path, contract))
+    wrong = list(_faults(file, contract))
     if wrong:
         raise InvalidDeclarations(wrong)
     return contract
 
 
-def _faults(path: Path, contract: dict[str, JsonValue]) -> list[Finding]:
+def _faults(file: _File, contract: dict[str, JsonValue]) -> list[Finding]:
     found = [
-        _wrong(path, key, "nothing", "a value, which the standard demands")
+        _wrong(file, key, "nothing", "a value, which the standard demands")
         for key in REQUIRED
         if contract.get(key) in (None, "")
     ]
     kind = contract.get("kind")
     if kind not in (None, "DataContract"):
-        found.append(_wrong(path, "kind", str(kind), "DataContract"))
+        found.append(_wrong(file, "kind", str(kind), "DataContract"))
     version = str(contract.get("apiVersion") or "v3")
     if not version.startswith("v3."):
-        found.append(_wrong(path, "apiVersion", version, "version 3 of the standard"))
+        found.append(_wrong(file, "apiVersion", version, "version 3 of the standard"))
     try:
-        _standard().model_validate(contract)
+        _standard(file.option).model_validate(contract)
     except ValidationError as error:
         found.extend(
-            _wrong(path, ".".join(map(str, one["loc"])), str(one["input"])[:200], one["msg"])
+            _wrong(file, ".".join(map(str, one["loc"])), str(one["input"])[:200], one["msg"])
             for one in error.errors()
         )
     return found
 
 
-def _wrong(path: Path, place: str, found: str, expected: str, hint: str = "") -> Finding:
+def _wrong(file: _File, place: str, found: str, expected: str, hint: str = "") -> Finding:
     return make_finding(
         "SL191",
         "this is not a contract of the Open Data Contract Standard",
-        path=f"--check {place}".strip(),
+        path=f"{file.option} {place}".strip(),
         found=found,
         expected=expected,
         hint=hint or "'snaploom contract' without --check writes one",
-    ).model_copy(update={"file": str(path)})
+    ).model_copy(update={"file": str(file.path)})
 
 
 # `snaploom contract`: the contract of an output, written or checked.
 
 
 def contract(
-    name: OutputName,
+    name: OutputName | None = None,
     /,
     *,
-    file: Files,
+    file: Files | None = None,
     project: ProjectOptions = DEFAULT_PROJECT,
     check: Annotated[
         Path | None,
         Parameter(help="File with a contract to compare; omitted, the contract is written."),
+    ] = None,
+    relationships: Annotated[
+        Path | None,
+        Parameter(help="File with a contract whose relationships are written as declarations."),
     ] = None,
     contract_version: Annotated[
         str, Parameter(help="Version of the written contract.", show_default=True)
@@ -358,13 +378,26 @@ def contract(
     """Write the data contract of an output, or check whether one is kept.
 
     The contract is one of the Open Data Contract Standard, version 3: columns and types of the
-    newest snapshot, keys, checks, service levels and sources. It is printed as YAML, and as JSON
-    with `-o json`.
+    newest snapshot, keys, checks, service levels, sources, and relationships with what was proved
+    of them. It is printed as YAML, and as JSON with `-o json`.
 
     With `--check`, a contract is compared with the declarations and with what is published. What
     it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
     with `+`. Text of people, such as descriptions and teams, is not compared.
+
+    With `--relationships`, relationships of any contract are printed as DataRelationships; it takes
+    no output.
     """
+    if relationships is not None:
+        return _read_relationships(relationships, name, output)
+    if name is None or not file:
+        raise refuse_request(
+            "a contract is of one output",
+            "OUTPUT",
+            found=f"{name or 'no name'} and {'files' if file else 'no files'}",
+            expected="the name of an OutputDataset and where it is declared",
+            hint="snaploom contract NAME -f PATH",
+        )
     declarations = project.read(file, allow)
     (bundle,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
@@ -380,6 +413,25 @@ def contract(
         )
         result_console().print(text, markup=False, end="")
     return 0
+
+
+def _read_relationships(path: Path, name: str | None, output: OutputForm) -> int:
+    if name is not None:
+        raise refuse_request(
+            "relationships are those of a file",
+            "OUTPUT",
+            found=name,
+            expected="no name of an output beside --relationships",
+            hint="leave the name out",
+        )
+    found = data_relationships(read_contract(path, "--relationships"))
+    for note in found.notes:
+        message_console().print(note, markup=False)
+    if output is OutputForm.JSON:
+        print_json([each.dump() for each in found.resources])
+    else:
+        result_console().print(to_yaml(found.resources), markup=False, end="")
+    return 0 if found.resources else 1
 
 
 def _check(

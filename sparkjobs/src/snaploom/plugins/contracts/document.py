@@ -122,7 +122,7 @@ def _table(table: PublishedTable) -> JsonValue:
     root = output.spec.data_model.root_data_source
     is_table = output.spec.output_folder.data_format is DataFormat.ICEBERG
     keys = {_column(name): place for place, name in enumerate(root.root_key, 1)}
-    nodes = {_path(table.tree, node): node for node in table.tree.nodes}
+    nodes = {node_path(table.tree, node): node for node in table.tree.nodes}
     writer = _Properties(table.bundle, nodes, keys)
     document: dict[str, JsonValue] = {
         "name": output.name,
@@ -244,8 +244,8 @@ def _described(field: Field) -> dict[str, JsonValue]:
     return found | ({"customProperties": others} if others else {})
 
 
-def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
-    """Return the path of a node's columns: `data`, below the fields of its ancestors."""
+def node_path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
+    """The path of a node's columns: `data`, below the fields of its ancestors."""
     return (*(name.casefold() for name in tree.path(node.number)), DATA)
 
 
@@ -273,7 +273,7 @@ def _service_levels(output: OutputDataset, partition: str) -> Iterator[JsonValue
             "description": "longest time since the newest snapshot was published",
         }
     deletes = output.spec.output_folder.snapshot_auto_delete
-    if deletes.max_snapshot_age is not None:
+    if not deletes.max_snapshot_age.is_zero:
         value, unit = length_text(deletes.max_snapshot_age)
         yield {"property": "retention", "value": value, "unit": unit, "element": partition}
 

@@ -1,0 +1,99 @@
+"""Queues of the cluster's scheduler: what puts a run into one, and how it is seen to wait there.
+
+A run's objects are marked as each scheduler asks for; what is not marked starts outside its quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snaploom.models.run import Submitter
+from snaploom_operator.objects import Application, DriverPod
+from snaploom_operator.settings import QueueScheduler
+
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label of Kueue: the LocalQueue of an object, in its namespace."""
+_KUEUE_MANAGED = "kueue.x-k8s.io/managed"
+_KUEUE_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
+"""Label and annotation without which Kueue leaves out the pods that a pod of its own creates."""
+_YUNIKORN_QUEUE = "queue"
+"""Label that every version of YuniKorn knows. By Spark's own label all pods of a run are one
+application to it."""
+_VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+_POD_SCHEDULERS = {QueueScheduler.YUNIKORN: "yunikorn", QueueScheduler.VOLCANO: "volcano"}
+"""Schedulers that take the place of Kubernetes' own, by the names under which they run."""
+_SIGNS = {
+    QueueScheduler.KUEUE_PODS: "SchedulingGated",
+    QueueScheduler.YUNIKORN: "SchedulingSkipped",
+}
+"""Reasons of an unscheduled pod that mean that quota is missing, and not room on a node. Volcano
+has one reason for both."""
+
+
+@dataclass(frozen=True)
+class PodMarks:
+    """Marks that put a pod into a queue."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    scheduler: str = ""
+    """Name of its scheduler; empty for the cluster's default."""
+
+
+def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver: bool) -> PodMarks:
+    """The marks of a pod of a run; none without a queue, and where whole applications wait."""
+    if queue is None:
+        return PodMarks()
+    match scheduler:
+        case QueueScheduler.KUEUE_PODS:
+            if is_driver:
+                return PodMarks({KUEUE_QUEUE: queue})
+            labels = {KUEUE_QUEUE: queue, _KUEUE_MANAGED: "true"}
+            return PodMarks(labels, {_KUEUE_PARENT: "spark-driver"})
+        case QueueScheduler.YUNIKORN:
+            return PodMarks({_YUNIKORN_QUEUE: queue}, scheduler=_POD_SCHEDULERS[scheduler])
+        case QueueScheduler.VOLCANO:
+            return PodMarks({}, {_VOLCANO_QUEUE: queue}, _POD_SCHEDULERS[scheduler])
+        case _:
+            return PodMarks()
+
+
+def waits_as_a_whole(scheduler: QueueScheduler | None, queue: str | None) -> bool:
+    """Return whether the application of a run is created suspended, for its queue to start it."""
+    return queue is not None and scheduler is QueueScheduler.KUEUE
+
+
+def waits_for_quota(
+    scheduler: QueueScheduler, application: Application, pod: DriverPod | None
+) -> bool:
+    """Return whether a run that was put into a queue has no quota yet, or has it no more."""
+    if scheduler is QueueScheduler.KUEUE:
+        return application.is_suspended
+    if pod is None or pod.phase != "Pending":
+        return False
+    if scheduler is QueueScheduler.VOLCANO:
+        return bool(pod.unscheduled)
+    return pod.unscheduled == _SIGNS[scheduler]
+
+
+def why_no_queue(scheduler: QueueScheduler | None, queue: str | None, submitter: Submitter) -> str:
+    """Reason why a run cannot be put into its queue, and what to do; empty if it can.
+
+    A developer's machine has no queues: the same declarations run there without.
+    """
+    if queue is None or submitter is Submitter.LOCAL:
+        return ""
+    if scheduler is None:
+        return (
+            f"run.queue names the queue {queue}, and no scheduler with queues is set for this "
+            "operator; set operator.queueScheduler of the chart, or remove run.queue"
+        )
+    if scheduler is QueueScheduler.KUEUE and submitter is not Submitter.SPARK_OPERATOR:
+        return (
+            f"run.queue names the queue {queue}, and Kueue admits whole applications of the "
+            f"submitter {Submitter.SPARK_OPERATOR} only (found: {submitter}); set "
+            f"operator.queueScheduler of the chart to {QueueScheduler.KUEUE_PODS}, or change "
+            "run.submitter"
+        )
+    return ""
