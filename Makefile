@@ -16,7 +16,7 @@ QUICK := tests/unit tests/plugins $(addprefix tests/controller/,applying command
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces lint-size
 # What `make bench` runs.
-BENCHMARKS := commands start join native growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
+BENCHMARKS := commands start join native asof growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -248,6 +248,10 @@ bench-join: install java ## Compare weaving with hand-written PySpark
 .PHONY: bench-native
 bench-native: install java ## Compare weaving with Comet with hand-written PySpark and DuckDB; OPTIONS="--scale-factor 3"
 	$(BIN)/python benchmarks/native.py $(OPTIONS)
+
+.PHONY: bench-asof
+bench-asof: install java ## Join as of each row's time, beside the same join by hand
+	$(BIN)/python benchmarks/asof.py
 
 .PHONY: bench-growth
 bench-growth: install java ## Weave more rows, one frequent key, and very wide rows

@@ -101,6 +101,29 @@ def test_checkpoint_serves_the_next_run_until_its_source_changes(spark, loom, tm
     assert rows(loom, spark, 4) == [(0, "new", None)]
 
 
+@pytest.mark.parametrize(
+    ("way", "limit"), [("kept", None), ("run.checkpointUri", 1), ("run.snapshotsPerJob", None)]
+)
+def test_source_that_is_joined_as_of_a_time_is_shared_by_every_way(
+    spark, tmp_path, way: str, limit: int | None
+) -> None:
+    loom = Loom(tmp_path)
+    ways = {"run.checkpointUri": f"file://{tmp_path}/checkpoints/", "run.snapshotsPerJob": 3}
+    loom.spec.update({way: ways[way]} if way in ways else {})
+    for day in (1, 2, 3):
+        loom.write("order", day, [{"id": 1, "at": day}, {"id": 2, "at": None}])
+    loom.write("rate", 1, [{"id": 1, "since": n, "version": 0} for n in (0, 2)])
+    rule = {"parentField": "at", "childField": "since", "ties": {"newestBy": "version"}}
+    loom.join("rate", asOf=rule, snapshot={"timeBefore": {"day": 30}})
+    reports = [loom.weave(spark, limit=limit).report for _ in range(3 if limit else 1)]
+    joins = [join for report in reports for s in report.snapshots for join in s.joins]
+    counts = [(join.in_, join.out, join.matched, join.null_times) for join in joins if join.in_]
+    assert counts == [(2, 2, 1, 1)] * 3
+    found = snaploom.read(spark, loom.uri).where("rate is not null")
+    chosen = found.selectExpr("data.at", "rate.data.since").collect()
+    assert sorted(tuple(row) for row in chosen) == [(1, 0), (2, 2), (3, 2)]
+
+
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 
 

@@ -11,7 +11,7 @@ from support.storage.folders import IDENTITY, MODEL, a_run, a_target, agrees, bu
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
-from snaploom.output import tablecommits
+from snaploom.output import outputtables
 from snaploom.output.folder import Folder, open_folder
 from snaploom.output.gc import Swept, collect_garbage, find_garbage, sweep
 from snaploom.output.icebergtable import VERSIONS, IcebergTable, TableVersion, version_key
@@ -61,15 +61,16 @@ def avro(store: ObjectStore) -> int:
 def test_table_expires_snapshots_with_removed_files_and_keeps_its_history(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
+    monkeypatch.setattr(outputtables, "LISTS_MARGIN", -HOUR)
     folder = lived(store)
-    before, history = list(commits_of(store, newest(store))), table_history(store)
+    before = list(commits_of(store, newest(store)))
+    history = table_history(store, newest(store))
     assert (len(list(newest(store).lineage())), avro(store)) == (6, 6)
     done = swept(folder)
     assert (done.snapshots, done.files) == (2, 4)
     assert (len(list(newest(store).lineage())), avro(store)) == (2, 2)
     assert list(commits_of(store, newest(store))) == before
-    assert table_history(store) == history
+    assert table_history(store, newest(store)) == history
     assert (tablefolders.is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from snaploom.run.session.spark import reading_session as reading_session
     from snaploom.run.session.spark import sibling_session as sibling_session
     from snaploom.run.session.spark import submitted_files as submitted_files
+    from snaploom.run.weaving.preparation import table_library as table_library
     from snaploom.run.weaving.sparkruns import plan_in_session as plan_in_session
     from snaploom.run.weaving.sparkruns import weave_in_session as weave_in_session
     from snaploom.skipping.spark.builds.clusteredwrite import balanced as balanced
@@ -164,6 +165,7 @@ PLACES = {
     "sibling_session": "snaploom.run.session.spark:sibling_session",
     "sorted_frame": "snaploom.skipping.spark.builds.clusteredwrite:sorted_frame",
     "submitted_files": "snaploom.run.session.spark:submitted_files",
+    "table_library": "snaploom.run.weaving.preparation:table_library",
     "weave_in_session": "snaploom.run.weaving.sparkruns:weave_in_session",
 }
 """The names above, each as `module:attribute`."""

@@ -251,6 +251,7 @@ def test_a_kubeconfig_that_leads_nowhere_is_one_error(tmp_path: Path) -> None:
     result: CommandResult = snaploom("status", "--kubeconfig", tmp_path / "missing")
     assert result.code == 2
     assert "no Kubernetes cluster is configured" in result.err
+    assert "on a laptop `snaploom snapshots`" in result.err
 
 
 def test_a_context_that_is_not_in_the_kubeconfig_is_one_error(control_plane: Cluster) -> None:

@@ -222,6 +222,30 @@ def test_application_is_read_with_its_queue() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gates", "reason", "unscheduled"),
+    [
+        (["kueue.x-k8s.io/admission"], "SchedulingGated", "SchedulingGated"),
+        ([], "SchedulingGated", ""),
+        ([], "Unschedulable", "Unschedulable"),
+    ],
+)
+def test_pod_is_gated_as_long_as_it_has_a_gate(
+    gates: list[str], reason: str, unscheduled: str
+) -> None:
+    labels = {"snaploom.io/owner-uid": "u", "snaploom.io/run": RUN, "spark-role": "driver"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "gated"}
+    pod: Any = {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "driver", "namespace": "shop", "uid": "p1", "labels": labels},
+        "spec": {"schedulingGates": [{"name": gate} for gate in gates]},
+        "status": {"phase": "Pending", "conditions": [condition]},
+    }  # fmt: skip
+    child = ChildReader(()).read(pod, 1)
+    assert child is not None
+    assert getattr(child.view, "unscheduled", None) == unscheduled
+
+
+@pytest.mark.parametrize(
     ("conditions", "message"),
     [
         ([("QuotaReserved", "False", ANSWER)], ANSWER),

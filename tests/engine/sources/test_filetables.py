@@ -101,13 +101,19 @@ def test_what_is_no_such_file_is_one_error(spark, tmp_path, data_format, write, 
     assert path.name in str(error)
 
 
+@pytest.mark.parametrize("types", [None, "id long"])
 @pytest.mark.parametrize(("data_format", "write", "option"), KINDS)
-def test_a_table_that_is_not_there_is_refused_with_those_that_are(
-    spark, tmp_path, data_format, write, option
+def test_a_table_that_is_not_there_is_an_error_of_its_option_with_those_that_are(
+    spark, tmp_path, data_format, write, option, types
 ):
     path = write(tmp_path / f"a.{data_format}")
-    error = outcome(spark, data_format, path, formatOptions={option: "other"})
-    assert f"there is no {option} other; its {option}s are t" in str(error)
+    fields = {"schemaFields": declared(types)} if types else {}
+    error = outcome(spark, data_format, path, formatOptions={option: "other"}, **fields)
+    assert isinstance(error, SourceNotReadable)
+    assert error.path == f"spec.hdfsLike.formatOptions.{option}"
+    assert error.found == f"there is no {option} other in file:{path}"
+    assert error.expected == "t"
+    assert "name one of those" in error.hint
 
 
 def test_numbers_of_a_workbook_are_decimals_if_these_are_declared(spark, tmp_path):

@@ -1,4 +1,4 @@
-"""A session of the oldest Spark with the libraries of Iceberg and Delta, and with S3's client.
+"""A session of the oldest Spark with the libraries of Iceberg and Delta, S3's client, and catalogs.
 
 Tests of this folder are not collected by name: `tests/others/test_oldspark.py` runs them in a
 process whose PySpark is the oldest one.
@@ -8,21 +8,31 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from support.servers.databases import driver_jars
+from support.servers.postgresserver import PASSWORD, Postgres
 from support.servers.s3servers import S3Server, environment_of
-from support.weaving.oldspark import s3a_jars, table_jars
+from support.weaving.oldspark import catalog_settings, jdbc_catalog, s3a_jars, table_jars
 from support.weaving.sparksession import make_session
 
 from snaploom.run.session.spark import s3a_settings
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, versitygw: S3Server) -> Iterator[SparkSession]:
+def spark(
+    tmp_path_factory: pytest.TempPathFactory,
+    versitygw: S3Server,
+    rest_catalog: S3Server,
+    postgres: Postgres,
+) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     settings = {
+        **catalog_settings("rest", type="rest", uri=rest_catalog.endpoint),
+        # Spark reads the same tables, and does not look into the environment for the password.
+        **catalog_settings("jdbc", **jdbc_catalog(postgres.port, PASSWORD)),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
-        "spark.jars": ",".join(table_jars()),
+        "spark.jars": ",".join([*table_jars(), *map(str, driver_jars().glob("postgresql-*"))]),
         "spark.driver.extraClassPath": s3a_jars(),
         **s3a_settings(versitygw.environment),
         # Delta reads its own state by a job, of 50 tasks otherwise.

@@ -1,6 +1,8 @@
-"""Outputs that are Iceberg tables: read by Iceberg itself, and by `snaploom.read`."""
+"""Outputs that are Iceberg tables, also of catalogs: read by Iceberg and by `snaploom.read`."""
 
+import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -9,46 +11,91 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
 from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+from support.servers.postgresserver import Postgres
+from support.servers.s3servers import S3Server
+from support.storage.folders import DAY, a_run, now
 from support.weaving.loom import Loom
 
-from snaploom.output.folder import CrashPoint
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import CrashPoint, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
 from snaploom.reader import read
+from snaploom.sources.tables.iceberg import IcebergLibrary
 
 THIRD_DAY = "2024-05-03"
 DEAD_RUN = "20240101T000000000Z-0123456789ab"
 DAYS = ("2024-05-01", SECOND_DAY, THIRD_DAY)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A table in the output's folder, or of a catalog."""
+
+    spark: SparkSession
+    postgres: Postgres
+    endpoint: str
+    catalog: str
+    name: str = field(default_factory=lambda: f"shop_{secrets.token_hex(4)}.wide")
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What `outputFolder` has."""
+        table = {"table": {"catalog": self.catalog, "name": self.name}} if self.catalog else {}
+        return {"dataFormat": "ICEBERG", **table}
+
+    def table(self, folder: Path) -> DataFrame:
+        if self.catalog:
+            return self.spark.table(f"{self.catalog}.{self.name}")
+        return self.spark.read.format("iceberg").load(f"file://{folder}/iceberg")
+
+    def history(self, folder: Path) -> list[dict[str, str]]:
+        """Summaries of the table's snapshots, the oldest first."""
+        place = f"{self.catalog}.{self.name}.snapshots" if self.catalog else ""
+        reader = self.spark.read.format("iceberg")
+        frame = reader.load(place or f"file://{folder}/iceberg#snapshots")
+        return [row.summary for row in frame.orderBy("committed_at").collect()]
+
+    def without_spark(self, folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Rows of the table as PyIceberg reads them, and as Polars does."""
+        if self.catalog == "rest":
+            table: Any = RestCatalog("rest", uri=self.endpoint).load_table(self.name)
+            polars = pl.scan_iceberg(table).collect()
+        else:
+            newest = self._newest(folder)
+            table, polars = StaticTable.from_metadata(newest), pl.scan_iceberg(newest).collect()
+        return ordered(table.scan().to_arrow().to_pylist()), ordered(polars.to_dicts())
+
+    def _newest(self, folder: Path) -> str:
+        if self.catalog:
+            namespace = self.name.partition(".")[0]
+            chosen = f"WHERE table_namespace = '{namespace}'"
+            return self.postgres.run(f"SELECT metadata_location FROM iceberg_tables {chosen}")
+        versions = (folder / "iceberg" / "metadata").glob("v*.metadata.json")
+        return f"file://{max(versions, key=lambda path: int(path.name.split('.')[0][1:]))}"
+
+
+@pytest.fixture(params=["", "rest", "jdbc"], ids=["folder", "rest", "jdbc"])
+def kind(
+    request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server, postgres: Postgres
+) -> Kind:
+    return Kind(spark, postgres, rest_catalog.endpoint, request.param)
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(tmp_path: Path, kind: Kind) -> Shop:
     """Three days of orders and customers."""
     made = Shop(tmp_path)
     for number, day in enumerate(DAYS):
         made.day("orders", [{**row, "amount": row["amount"] + number} for row in ORDERS], day)
         made.day("customers", CUSTOMERS, day)
-    return made.set("wide", "outputFolder.dataFormat", "ICEBERG")
-
-
-def table(spark: SparkSession, folder: Path) -> DataFrame:
-    return spark.read.format("iceberg").load(f"file://{folder}/iceberg")
-
-
-def without_spark(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of the table as PyIceberg reads them, and as Polars does."""
-    versions = (folder / "iceberg" / "metadata").glob("v*.metadata.json")
-    newest = max(versions, key=lambda path: int(path.name.split(".")[0][1:]))
-    by_pyiceberg = StaticTable.from_metadata(f"file://{newest}").scan().to_arrow()
-    by_polars = pl.scan_iceberg(f"file://{newest}").collect()
-    return ordered(by_pyiceberg.to_pylist()), ordered(by_polars.to_dicts())
-
-
-def history(spark: SparkSession, folder: Path) -> list[dict[str, str]]:
-    """Summaries of the table's snapshots, the oldest first."""
-    frame = spark.read.format("iceberg").load(f"file://{folder}/iceberg#snapshots")
-    return [row.summary for row in frame.orderBy("committed_at").collect()]
+    for name, value in kind.declared.items():
+        made.set("wide", f"outputFolder.{name}", value)
+    return made
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -96,22 +143,26 @@ def published(shop: Shop) -> list[str]:
     return [one["time"][:10] for one in shop.run("-o", "json").document["snapshots"]]
 
 
-def collected(shop: Shop) -> int:
+def collected(shop: Shop, kind: Kind) -> int:
     """Remove files of ended snapshots without grace, and return how many there were."""
+    if kind.catalog:
+        folder = open_folder(open_store(str(shop.published), False), IcebergLibrary(kind.spark))
+        garbage = find_garbage(folder.store, folder.read(), EpochNanos(now() + DAY), 0)
+        return len(collect_garbage(folder, garbage, a_run(start=now())))
     options = ("--grace", "0s", "--below-reader-grace", "-o", "json")
     result = snaploom("gc", shop.published, *options)
     assert result.code == 0, result.err
     return int(result.document["removed"])
 
 
-def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, shop) -> None:
+def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, kind, shop) -> None:
     result = shop.run("-o", "json")
     assert result.code == 0, result.err + result.out
-    assert rows(table(spark, shop.published)) == expected()
+    assert rows(kind.table(shop.published)) == expected()
     assert rows(read(spark, str(shop.published))) == expected()
-    day = table(spark, shop.published).where(f"snapshot_epoch = {millis(SECOND_DAY)}")
+    day = kind.table(shop.published).where(f"snapshot_epoch = {millis(SECOND_DAY)}")
     assert rows(day) == expected([SECOND_DAY])
-    summaries = history(spark, shop.published)
+    summaries = kind.history(shop.published)
     run = result.document["runId"]
     assert [one["snaploom.snapshot-time"][:10] for one in summaries] == list(DAYS)
     assert {one["snaploom.run-id"] for one in summaries} == {run}
@@ -120,7 +171,7 @@ def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, shop) -> None
 
 
 def test_log_that_lacks_what_the_table_has_is_completed_and_nothing_published_twice(
-    spark, shop
+    spark, kind, shop
 ) -> None:
     shop.run()
     before = snapshots(shop)
@@ -132,11 +183,11 @@ def test_log_that_lacks_what_the_table_has_is_completed_and_nothing_published_tw
         ["ALREADY_PUBLISHED"],
     )
     assert snapshots(shop) == before
-    assert rows(table(spark, shop.published)) == expected()
-    assert len(history(spark, shop.published)) == 3
+    assert rows(kind.table(shop.published)) == expected()
+    assert len(kind.history(shop.published)) == 3
 
 
-def test_lost_manifest_is_repaired_from_the_table(spark, shop) -> None:
+def test_lost_manifest_is_repaired_from_the_table(spark, kind, shop) -> None:
     shop.run()
     for path in sorted((shop.published / "metadata").rglob("*.json")):
         path.unlink()
@@ -148,8 +199,8 @@ def test_lost_manifest_is_repaired_from_the_table(spark, shop) -> None:
     assert published(shop) == []
 
 
-def test_of_two_runs_at_once_each_snapshot_is_published_by_one(spark, tmp_path) -> None:
-    loom = Loom(tmp_path, folder={"dataFormat": "ICEBERG"})
+def test_of_two_runs_at_once_each_snapshot_is_published_by_one(spark, kind, tmp_path) -> None:
+    loom = Loom(tmp_path, folder=kind.declared)
     for day in (1, 2):
         loom.write("order", day, [{"id": 1}, {"id": 2}])
     winners = []
@@ -160,56 +211,57 @@ def test_of_two_runs_at_once_each_snapshot_is_published_by_one(spark, tmp_path) 
 
     woven = loom.weave(spark, reached=overtake)
     assert woven.outcomes == {1: "ALREADY_PUBLISHED", 2: "ALREADY_PUBLISHED"}
-    assert table(spark, loom.out).count() == 4
-    assert {one["snaploom.run-id"] for one in history(spark, loom.out)} == {winners[0].run_id}
+    assert kind.table(loom.out).count() == 4
+    assert {one["snaploom.run-id"] for one in kind.history(loom.out)} == {winners[0].run_id}
 
 
-def test_old_snapshots_leave_the_table_and_then_the_disk(spark, shop) -> None:
+def test_old_snapshots_leave_the_table_and_then_the_disk(spark, kind, shop) -> None:
     shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 1})
     last = shop.folder / "orders" / f"{DAYS[2]}.parquet"
     kept = last.rename(shop.folder / "later.parquet")
     assert published(shop) == list(DAYS[:2])
     kept.rename(last)
     assert published(shop) == [DAYS[2]]
-    assert [one["snaploom.snapshot-time"][:10] for one in history(spark, shop.published)] == [
+    assert [one["snaploom.snapshot-time"][:10] for one in kind.history(shop.published)] == [
         *DAYS,
         DAYS[0],
     ]
-    assert rows(table(spark, shop.published)) == expected(DAYS[1:])
-    assert collected(shop) > 0
-    assert rows(table(spark, shop.published)) == expected(DAYS[1:])
+    assert rows(kind.table(shop.published)) == expected(DAYS[1:])
+    assert collected(shop, kind) > 0
+    assert rows(kind.table(shop.published)) == expected(DAYS[1:])
     assert rows(read(spark, str(shop.published))) == expected(DAYS[1:])
     assert published(shop) == []
 
 
 def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
-    spark, shop, monkeypatch: pytest.MonkeyPatch
+    spark, kind, shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # its own planner is not installed
     shop.run()
-    before = len(history(spark, shop.published))
+    before = len(kind.history(shop.published))
     shop.day("orders", [{**ORDERS[0], "amount": 1.0}], SECOND_DAY)
     when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", "2024-06-01T00:00:00Z")
     result = snaploom(
         "restate", "wide", "-f", shop.write(), *when, "--acknowledge-readers", "--reason", "wrong"
     )
     assert result.code == 0, result.err + result.out
-    summaries = history(spark, shop.published)
+    summaries = kind.history(shop.published)
     assert [one["snaploom.snapshot-time"][:10] for one in summaries[before:]] == [SECOND_DAY]
-    found = rows(table(spark, shop.published))
+    found = rows(kind.table(shop.published))
     assert [
         row["data"]["amount"] for row in found if row["snapshot_epoch"] == millis(SECOND_DAY)
     ] == [1.0]
     assert found == rows(read(spark, str(shop.published)))
-    assert without_spark(shop.published) == (found, found)
-    assert collected(shop) > 0
-    assert rows(table(spark, shop.published)) == found
+    assert kind.without_spark(shop.published) == (found, found)
+    assert collected(shop, kind) > 0
+    assert rows(kind.table(shop.published)) == found
 
 
+@pytest.mark.parametrize("kind", [""], ids=["folder"], indirect=True)
 def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty(
-    spark, tmp_path
+    spark, kind, tmp_path
 ) -> None:
-    loom = Loom(tmp_path, folder={"dataFormat": "ICEBERG"})
+    loom = Loom(tmp_path, folder=kind.declared)
     loom.write("order", 1, [{"id": 1}])
     loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
     assert loom.weave(spark).outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
@@ -222,18 +274,18 @@ def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty
     assert DEAD_RUN in newest.read_text("utf-8")
     loom.write("order", 3, [{"id": 3}])
     assert loom.weave(spark).outcomes == {3: "PUBLISHED"}
-    assert sorted(row.data.id for row in table(spark, loom.out).collect()) == [1, 3]
-    assert len(history(spark, loom.out)) == 3
+    assert sorted(row.data.id for row in kind.table(loom.out).collect()) == [1, 3]
+    assert len(kind.history(loom.out)) == 3
 
 
-def test_snapshots_that_fail_leave_the_table_as_it_was(spark, shop) -> None:
+def test_snapshots_that_fail_leave_the_table_as_it_was(spark, kind, shop) -> None:
     shop.set("wide", "checks", [{"name": "few", "expression": "sum(data.amount) < 24"}])
     result = shop.run("-o", "json").document
     assert [one["reason"] for one in result["failed"]] == ["CHECK_FAILED"]
-    assert rows(table(spark, shop.published)) == expected(DAYS[:1])
+    assert rows(kind.table(shop.published)) == expected(DAYS[:1])
 
 
-def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> None:
+def test_columns_widen_and_come_while_old_files_stay_readable(spark, kind, shop) -> None:
     shop.day("orders", pa.table({"order_id": pa.array([1], pa.int32())}), DAYS[0])
     wider = {
         "order_id": pa.array([2**40], pa.int64()),
@@ -246,7 +298,7 @@ def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> No
     shop.day("orders", pa.table(wider), DAYS[1])
     (shop.folder / "orders" / f"{DAYS[2]}.parquet").unlink()
     assert shop.run().code == 0
-    found = rows(table(spark, shop.published))
+    found = rows(kind.table(shop.published))
     assert [row["data"]["order_id"] for row in found] == [1, 2**40]
     assert [row["data"]["tags"] for row in found] == [None, ["a", "b"]]
     assert found[1]["data"]["price"] == Decimal("1.25")
@@ -254,7 +306,7 @@ def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> No
     shop.day("orders", pa.table({"ORDER_ID": pa.array([3], pa.int64())}), DAYS[2])
     result = shop.run()
     assert (result.code, "in other letters" in result.out + result.err) == (1, True)
-    assert rows(table(spark, shop.published)) == found
+    assert rows(kind.table(shop.published)) == found
 
 
 def _single_source(shop: Shop) -> dict[str, Any]:
@@ -263,12 +315,12 @@ def _single_source(shop: Shop) -> dict[str, Any]:
     return wide
 
 
-def test_sorted_snapshot_is_the_same_table(spark, shop) -> None:
+def test_sorted_snapshot_is_the_same_table(spark, kind, shop) -> None:
     shop.run()
     result = snaploom(
         "index", "sort", "wide", "-f", shop.write(), "--by", "data.amount", "--acknowledge-readers"
     )
     assert result.code == 0, result.err + result.out
-    assert rows(table(spark, shop.published)) == expected()
-    assert collected(shop) > 0
-    assert rows(table(spark, shop.published)) == expected()
+    assert rows(kind.table(shop.published)) == expected()
+    assert collected(shop, kind) > 0
+    assert rows(kind.table(shop.published)) == expected()

@@ -12,7 +12,7 @@ from support.weaving.remoteloom import put_rows, remote_shop
 
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
-from snaploom.output import layout, tablecommits
+from snaploom.output import layout, outputtables
 from snaploom.output.icebergtable import VERSIONS
 from snaploom.output.manifest import ManifestLog
 from snaploom.policy.addresses import hadoop_uri
@@ -77,7 +77,7 @@ def names(store: ObjectStore, prefix: str, ending: str) -> Iterator[str]:
 def test_table_is_published_pruned_repaired_and_expired(
     base: str, spark: SparkSession, shop: Shop, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
+    monkeypatch.setattr(outputtables, "LISTS_MARGIN", -HOUR)
     place = f"{hadoop_uri(base)}/wide/iceberg"
     assert len(published(shop, store, DAYS[0])["snapshots"]) == 1
     assert amounts(spark.read.format("iceberg").load(place)) == [5.0, 7.5, 9.0]

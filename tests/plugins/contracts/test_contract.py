@@ -15,6 +15,7 @@ from support.declared.shop import CommandResult, Shop, assert_one_error, snaploo
 from support.storage.folders import a_run, agrees, day, writes
 
 from snaploom.files.stores import open_store
+from snaploom.models.asof import AsOf
 from snaploom.models.common import TimeOffset
 from snaploom.models.datarelationship import DataRelationshipSpec
 from snaploom.models.report import JoinMeasure
@@ -24,7 +25,7 @@ from snaploom.output.manifest import model_nodes
 from snaploom.output.publication import SnapshotTarget, WriteResult, publish
 from snaploom.plan.plan import plan_offline
 from snaploom.plugins.contracts.document import length_text, physical_type
-from snaploom.plugins.contracts.relationships import JoinProof
+from snaploom.plugins.contracts.relationships import JoinProof, foreign_keys
 from snaploom.run.declarations import read_declarations
 from snaploom.types.schemas import parse_schema
 
@@ -168,6 +169,18 @@ def test_join_is_a_relationship_of_columns_with_what_all_snapshots_proved(shop) 
     }  # fmt: skip
 
 
+def test_as_of_join_has_the_times_that_choose_among_rows_of_a_key(shop) -> None:
+    rule = {"parentField": "customer_id", "childField": "customer_id"}
+    shop.set("wide", "dataModel.otherDataSources.0.asOf", rule)
+    document = written(shop)
+    (one,) = related(document)
+    assert one["snaploomAsOf"] == AsOf.parse(rule).dump()
+    assert judged(document) == []
+    logic = "left join of customers by customer-id, newest customer_id at or before customer_id"
+    customers = columns(document)["customers"]["properties"]
+    assert logic in [each.get("transformLogic") for each in customers]
+
+
 def test_key_of_several_columns_in_a_list_refers_to_its_row(shop) -> None:
     (side,) = shop.raw("customer-id")["spec"]["representations"]
     more = ["`Order id`", "Order_id"]
@@ -269,14 +282,20 @@ schema:
   properties:
   - {name: id, id: key, logicalType: integer, physicalType: bigint}
   - {name: region, logicalType: string}
+  - {name: code, logicalType: integer}
 - name: prices
   properties:
+  - {name: ß, logicalType: integer, relationships: [{to: customers.id}, {to: customers.code}]}
   - name: of
     logicalType: object
     properties: [{name: id, logicalType: integer}, {name: region, logicalType: string}]
   relationships:
   - {from: [prices.of.id, prices.of.region], to: [customers.id, customers.region]}
   - {from: [prices.of.id], to: [customers.id, customers.region]}
+  - {from: prices.of.id, to: orders.billed_to}
+- name: Größen
+  properties: [{name: id, logicalType: integer, relationships: [{to: customers.id}]}]
+  relationships: [{from: orders.customer_id, to: customers.id}]
 """
 NOTES = [
     "orders.ref -> customers.id: left out, since the type of orders.ref is not known: number",
@@ -315,9 +334,35 @@ def test_foreign_keys_of_any_contract_are_relationships_of_their_tables(tmp_path
             "prices": [("of.id", long, long), ("of.region", text, text)],
             "customers": [one, other],
         },
+        "prices-orders": {
+            "prices": [("of.id", long, long)],
+            "orders": [("billed_to", integer, long)],
+        },
+        "prices-customers-2": {"prices": [("ß", long, long)], "customers": [one]},
+        "prices-customers-3": {
+            "prices": [("ß", long, long)],
+            "customers": [("code", long, long)],
+        },
     }
-    assert sorted(result.err.splitlines()) == sorted(NOTES)
+    *notes, last = result.err.splitlines()
+    assert sorted(notes) == sorted(NOTES)
+    assert last.startswith("Größen.id -> customers.id: left out, since dataSources.0: ")
     assert result.code == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "is_found"),
+    [
+        ("#/schema/people/properties/key", True), ("CUSTOMERS.ID", True), ("schema/people", False),
+        ("/schema", False), ("a/b/c/d", False), ("", False), ("schema/people/properties/id", False),
+        ("customers", False), ("customers.id.more", False), ("schema//properties/key", False),
+    ],
+)  # fmt: skip
+def test_references_lead_to_a_column_or_to_none(reference: str, is_found: bool) -> None:
+    document = yaml.safe_load(FOREIGN)
+    document["schema"][0]["properties"][0]["relationships"] = [{"to": reference}]
+    first = next(foreign_keys(document))
+    assert (bool(first.target), first.fault == "") == (is_found, is_found)
 
 
 def test_contract_without_relationships_and_a_name_beside_one_are_refused(tmp_path) -> None:

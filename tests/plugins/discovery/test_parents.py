@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.discovery.datasetfiles import DataSet
+from support.discovery.domains import DOMAINS, domain
 from support.discovery.quality import judged
 from support.discovery.stars import star, write_tables
 from support.discovery.warehouses import warehouse
@@ -23,7 +24,11 @@ def links(result: Discovery) -> set[str]:
 
 @pytest.mark.parametrize(
     "data",
-    [*map(star, (0, 3, 15, 36)), *map(warehouse, (2, 21, 29, 55))],
+    [
+        *map(star, (0, 3, 15, 36)),
+        *map(warehouse, (2, 21, 29, 55)),
+        *(domain(name, seed) for name in DOMAINS for seed in (1, 4)),
+    ],
     ids=lambda data: data.name,
 )
 def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
@@ -124,9 +129,12 @@ def test_a_bridge_joins_both_sides(tmp_path: Path) -> None:
     [
         ("employees", "manager_id", True),
         ("employee", "ReportsTo", True),
+        ("EMPLOYEES", "REPORTSTO", True),
+        ("EMPLOYEES", "MANAGERID", True),
         ("categories", "parent_category_id", True),
         ("films", "related_film_id", True),
         ("departments", "manager_id", False),
+        ("departments", "MANAGERID", False),
         ("stores", "head_count", False),
         ("pages", "page_number", False),
     ],
@@ -146,6 +154,55 @@ def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(
     result = discover([str(tmp_path)], "file:///m/")
     assert links(result) == {"stops.parent_station > stops.stop_id"}
     assert [guess.what for guess in result.guesses] == ["stops.parent_station refers to"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "are_sure"),
+    [
+        ("init_node%40,term_node%40", True),
+        ("node_1%40,node_2%40", True),
+        ("inode%40,jnode%40", True),
+        ("radiant_node_id%40,dire_node_id%40", True),
+        ("good_node%40,bad_node%40", False),
+        ("max_node%40,min_node%40", None),
+        ("node_visits%40,node_age%40", None),
+    ],
+)
+def test_roles_are_known_by_the_columns_beside_them(
+    tmp_path: Path, columns: str, are_sure: bool | None
+) -> None:
+    result = found(tmp_path, nodes="node_id,x%7 40", links=f"link_no,{columns} 400")
+    names = [column.partition("%")[0] for column in columns.split(",")]
+    wanted = set() if are_sure is None else {f"links.{name} > nodes.node_id" for name in names}
+    assert links(result) == wanted
+    stated = {guess.what.removesuffix(" refers to") for guess in result.guesses}
+    assert stated == ({f"links.{name}" for name in names} if are_sure is False else set())
+
+
+@pytest.mark.parametrize(("unknown", "is_joined"), [("0", True), ("-1", True), ("9000", False)])
+def test_a_member_for_unknown_is_no_missing_key(
+    tmp_path: Path, unknown: str, is_joined: bool
+) -> None:
+    write_tables(tmp_path / "data", brands="brand_id,x%7 40")
+    rows = [f"{n},{unknown if n % 2 else n % 3 // 2 + 7}" for n in range(90)]
+    text = "\n".join(["item_no,brand_id", *(row.replace(",8", ",7") for row in rows)])
+    (tmp_path / "data" / "items.csv").write_text(text + "\n")
+    result = discover([str(tmp_path / "data")], "file:///m/")
+    assert (links(result) == {"items.brand_id > brands.brand_id"}) is is_joined
+    evidence = [one.evidence for one in result.relationships.declared]
+    assert [f"{unknown} aside" in each for each in evidence] == [True] * is_joined
+
+
+def test_parts_of_a_key_are_of_one_role(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        shelves="site_id%9,shelf_no%7,height%3 63",
+        moves="move_no,old_site_id%9,old_shelf_no%7,new_site_id%9,new_shelf_no%7 200",
+    )
+    assert links(result) == {
+        f"moves.({role}_site_id, {role}_shelf_no) > shelves.(site_id, shelf_no)"
+        for role in ("old", "new")
+    }
 
 
 def test_several_columns_refer_in_several_roles(tmp_path: Path) -> None:
@@ -263,3 +320,16 @@ def test_a_second_name_of_a_row_is_no_reference_to_another_one(tmp_path: Path) -
     rows = [f"p{n:02}xy,{'p01xy' if n == 9 else f'p{n:02}xy'},{n % 3}" for n in range(40)]
     (tmp_path / "people.csv").write_text("\n".join(["player_id,ref_id,x", *rows]) + "\n")
     assert links(discover([str(tmp_path)], "file:///m/")) == set()
+
+
+@pytest.mark.parametrize(("size", "start", "is_asked"), [(3, 1, True), (2, 2, False)])
+def test_a_list_that_numbers_its_own_rows_is_a_question(
+    tmp_path: Path, size: int, start: int, is_asked: bool
+) -> None:
+    ways = [f"{n + 900},{n // size + 1},{n % size + start}" for n in range(60)]
+    huts = [f"{n // 5 + 1},{n % 5 + 1},{n % 7}" for n in range(150)]
+    (tmp_path / "ways.csv").write_text("\n".join(["way_id,trail_id,seq", *ways]) + "\n")
+    (tmp_path / "huts.csv").write_text("\n".join(["trail_id,seq,beds", *huts]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert ("ways.(trail_id, seq) > huts.(trail_id, seq)" in links(result)) is not is_asked
+    assert any("counts the rows of ways" in guess.text for guess in result.guesses) is is_asked

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.discovery.stars import write_tables
 
 from snaploom.plugins.discovery.discover import Discovery, discover
 
@@ -65,3 +66,15 @@ def test_parts_stay_apart_where_their_glob_takes_others(tmp_path: Path) -> None:
     assert {profile.name for profile in result.profiles} == {
         "orders_north", "orders_south", "orders_all",
     }  # fmt: skip
+
+
+def test_files_whose_names_differ_in_a_number_are_tables_if_they_refer_to_others(
+    tmp_path: Path,
+) -> None:
+    write_tables(
+        tmp_path,
+        agg_3_sales="customer_id,units%5 90", agg_4_sales="product_id%9,store_id%4,units%5 90",
+        trips_1="trip_id,driver_id%9,km%7 90", trips_2="trip_id,driver_id%9,km%7,toll%3 90",
+    )  # fmt: skip
+    result = discover([str(tmp_path)], "file:///m/")
+    assert {each.name for each in result.profiles} == {"agg_3_sales", "agg_4_sales", "trips"}

@@ -69,6 +69,14 @@ def test_keys_of_joins_act_on_the_whole_output() -> None:
     assert found.grouped_by == ()
 
 
+def test_times_of_as_of_joins_act_on_the_whole_output() -> None:
+    rule = {"parentField": "name", "childField": "city"}
+    raws = spoilt(model()[-1], "spec.dataModel.otherDataSources.0.asOf", rule)
+    found = lineage([*model()[:-1], raws])
+    assert [each.column for each in found.joined_by] == [
+        "customer_id", "customer_id", "name", "city"]  # fmt: skip
+
+
 def test_keys_of_joins_have_the_steps_by_which_they_are_normalised() -> None:
     raws = model()
     (keys,) = [raw for raw in raws if raw["kind"] == "DataRelationship"]

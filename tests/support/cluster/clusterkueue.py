@@ -32,20 +32,33 @@ def running_kueue(cluster: Cluster, frameworks: Iterable[str]) -> Iterator[Serve
     """Its CRDs, its webhooks and the controller, which may do everything: it is not tested."""
     program = go_tool("kueue")
     components = program.parent / "components"
-    cluster.kubectl("apply", "--server-side", "-f", str(components / "crd" / "bases"))
-    kinds = ("workloads", "clusterqueues", "localqueues", "resourceflavors")
-    cluster.await_crds(*(f"{kind}.kueue.x-k8s.io" for kind in kinds))
-    cluster.kubectl("create", "namespace", "kueue-system")
-    cluster.kubectl("create", "serviceaccount", ACCOUNT, "--namespace", "default")
-    subject = f"--serviceaccount=default:{ACCOUNT}"
-    cluster.kubectl("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", subject)
     folder = cluster.folder / "kueue"
     folder.mkdir()
     authority = Authority(folder, "authority")
+    health, hooks = free_port(), free_port()
+    client = {
+        "url": f"https://{HOST}:{hooks}",
+        "caBundle": base64.b64encode(authority.certificate.read_bytes()).decode(),
+    }
+    for path in sorted((components / "crd" / "bases").glob("*.yaml")):
+        cluster.kubectl.apply(_converted(yaml.safe_load(path.read_text()), client))
+    kinds = ("workloads", "clusterqueues", "localqueues", "resourceflavors")
+    cluster.await_crds(*(f"{kind}.kueue.x-k8s.io" for kind in kinds))
+    cluster.kubectl("create", "namespace", "kueue-system")
+    # It insists on a certificate of its own, for webhooks of these names.
+    unused = "kueue-webhook-server-cert"
+    cluster.kubectl("create", "secret", "generic", unused, "--namespace", "kueue-system")
+    for kind in ("Mutating", "Validating"):
+        name = f"kueue-{kind.lower()}-webhook-configuration"
+        api = "admissionregistration.k8s.io/v1"
+        empty: Raw = {"apiVersion": api, "kind": f"{kind}WebhookConfiguration"}
+        cluster.kubectl.apply(empty | {"metadata": {"name": name}, "webhooks": []})
+    cluster.kubectl("create", "serviceaccount", ACCOUNT, "--namespace", "default")
+    subject = f"--serviceaccount=default:{ACCOUNT}"
+    cluster.kubectl("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", subject)
     issued = authority.issue(HOST)
     shutil.copy(issued.certificate, folder / "tls.crt")
     shutil.copy(issued.key, folder / "tls.key")
-    health, hooks = free_port(), free_port()
     settings: Raw = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -53,8 +66,7 @@ def running_kueue(cluster: Cluster, frameworks: Iterable[str]) -> Iterator[Serve
         "metrics": {"bindAddress": "0"},
         "webhook": {"host": HOST, "port": hooks, "certDir": str(folder)},
         "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "featureGates": {"SparkApplicationIntegration": True},
+        "featureGates": {"SparkApplicationIntegration": True, "VisibilityOnDemand": False},
         "integrations": {"frameworks": [*frameworks], "labelKeysToCopy": [*COPIED]},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
@@ -69,22 +81,31 @@ def running_kueue(cluster: Cluster, frameworks: Iterable[str]) -> Iterator[Serve
         _await_ready(server, f"http://{HOST}:{health}/readyz")
         registered = components / "webhook" / "manifests.yaml"
         for found in yaml.safe_load_all(registered.read_text()):
-            cluster.kubectl.apply(_at(found, authority.certificate.read_bytes(), hooks))
+            cluster.kubectl.apply(_at(found, client))
         yield server
     finally:
         server.kill()
 
 
-def _at(configuration: Raw, authority: bytes, port: int) -> Raw:
+def _converted(crd: Raw, client: Raw) -> Raw:
+    """A kind as Kueue insists on it; nobody asks for a version that would have to be converted."""
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": _below(client, "/convert")}
+    conversion = {"strategy": "Webhook", "webhook": webhook}
+    return {**crd, "spec": {**crd["spec"], "conversion": conversion}}
+
+
+def _below(client: Raw, path: str) -> Raw:
+    return {**client, "url": f"{client['url']}{path}"}
+
+
+def _at(configuration: Raw, client: Raw) -> Raw:
     """Webhooks as registered by the module, without those of other kinds, at another address."""
     hooks = []
     for hook in configuration["webhooks"]:
         path = hook["clientConfig"]["service"]["path"]
         if {group for rule in hook["rules"] for group in rule["apiGroups"]} <= {*HOOKED}:
-            bundle = base64.b64encode(authority).decode()
-            client = {"url": f"https://{HOST}:{port}{path}", "caBundle": bundle}
-            hooks.append({**hook, "clientConfig": client})
-    metadata = {"name": f"kueue-{configuration['metadata']['name']}"}
+            hooks.append({**hook, "clientConfig": _below(client, path)})
+    metadata = {"name": f"real-{configuration['metadata']['name']}"}
     return {**configuration, "metadata": metadata, "webhooks": hooks}
 
 

@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from snaploom.models import (
+    asof,
     common,
     datarelationship,
     datasource,
@@ -114,7 +115,8 @@ ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
 _MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        common, datarelationship, datasource, fieldtransformer, outputdataset, run, skippingindex,
+        asof, common, datarelationship, datasource, fieldtransformer, outputdataset, run,
+        skippingindex,
     )
 }  # fmt: skip
 
@@ -204,6 +206,9 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     outputdataset.FromCron: lambda part: _root({"fromCron": part}),
     outputdataset.SnapshotFilter: _root,
     outputdataset.OtherDataSource: lambda part: _output(otherDataSources=[part]),
+    asof.AsOf: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
+    ),
     outputdataset.UsedRelationship: lambda part: _output(dataRelationships=[part]),
     outputfolder.SnapshotFormat: lambda part: _output(FOLDER | {"snapshotFormat": part}),
     outputfolder.Tier: lambda part: _output(FOLDER | {"snapshotAutoDelete": {"tiers": [part]}}),

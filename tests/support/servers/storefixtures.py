@@ -9,31 +9,54 @@ from pathlib import Path
 
 import pytest
 from support.servers import s3servers
+from support.servers.databases import driver_jars
 from support.servers.ports import free_port
+from support.servers.postgresserver import PASSWORD, USER, Postgres
+from support.servers.s3servers import S3Server
 
-COMPONENT = Path(__file__).parents[1] / "components" / "hdfs"
+COMPONENTS = Path(__file__).parents[1] / "components"
 SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")
 OF_SPARK = ["hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl"]
 OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]
-"""What the server needs and PySpark has, by the beginning of its jar's name."""
+"""What the servers need and PySpark has, by the beginning of its jar's name."""
 
 
 @contextmanager
 def running_hdfs(folder: Path) -> Iterator[str]:
     """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
     port = free_port()
+    with _running("hdfs", folder, [], folder, port):
+        yield f"hdfs://127.0.0.1:{port}"
+
+
+@contextmanager
+def running_catalog(folder: Path, postgres: Postgres) -> Iterator[S3Server]:
+    """Iceberg's own REST catalog, over tables of a database; what it logs lies in `folder`."""
+    port, url = free_port(), f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres"
+    login = (url, USER, PASSWORD, f"file://{folder}")
+    drivers = [str(jar) for jar in driver_jars().glob("postgresql-*.jar")]
+    with _running("catalog", folder, drivers, port, *login):
+        yield S3Server(f"http://127.0.0.1:{port}", "")
+
+
+@contextmanager
+def _running(component: str, folder: Path, more: list[str], *arguments: object) -> Iterator[None]:
+    """The server of a component, until its input ends."""
     jars = [
-        f"{s3servers.installed('jars', 'hdfs')}/*",
+        f"{s3servers.installed('jars', component)}/*",
         *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
+        *more,
     ]
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    command += ["-cp", ":".join(jars), str(COMPONENT / "Server.java"), str(folder), str(port)]
+    command += ["-cp", ":".join(jars), str(COMPONENTS / component / "Server.java")]
     log = folder / "server.log"
     with log.open("wb") as out:
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out)
+        server = subprocess.Popen(
+            [*command, *map(str, arguments)], stdin=subprocess.PIPE, stdout=out, stderr=out
+        )
     try:
         _await_ready(server, log)
-        yield f"hdfs://127.0.0.1:{port}"
+        yield
     finally:
         if server.stdin is not None:
             server.stdin.close()
@@ -48,11 +71,11 @@ def _await_ready(server: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + s3servers.READY_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            raise RuntimeError(f"HDFS ended at once: {log.read_text()[-2000:]}")
+            raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
         if b"ready\n" in log.read_bytes():
             return
         time.sleep(0.1)
-    raise RuntimeError(f"HDFS is not ready: {log.read_text()[-2000:]}")
+    raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +97,12 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URI of an HDFS, without a `/` at its end."""
     with running_hdfs(tmp_path_factory.mktemp("hdfs")) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def rest_catalog(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
+) -> Iterator[S3Server]:
+    """Iceberg's own REST catalog."""
+    with running_catalog(tmp_path_factory.mktemp("catalog"), postgres) as server:
+        yield server

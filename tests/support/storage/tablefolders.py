@@ -1,16 +1,109 @@
-"""Output folders with an Iceberg table, whose versions a stand-in for Iceberg's library makes."""
+"""Output folders with an Iceberg table, whose versions a stand-in for Iceberg's library makes.
+
+So does one for a catalog, which keeps its tables as numbered documents in the output's store: a
+store that dies takes its catalog along.
+"""
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, keys, writes
 
-from snaploom.files.objectstore import ObjectStore
+from snaploom.errors import ObjectAlreadyExists
+from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
-from snaploom.output.icebergtable import VERSIONS, IcebergTable, TableChange
+from snaploom.output.icebergtable import (
+    VERSIONS,
+    IcebergTable,
+    TableChange,
+    TableVersion,
+    version_key,
+)
+from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
+
+
+def changed_document(
+    store: ObjectStore, before: Mapping[str, Any], change: TableChange
+) -> dict[str, Any]:
+    """The next document of a table, whose list of files is written."""
+    document: dict[str, Any] = dict(before)
+    files = {k: v for k, v in document.get("files", {}).items() if k not in change.ended}
+    for value, records in change.added.items():
+        assert value not in files, "a partition holds one snapshot"
+        files[value] = [record.path for record in records]
+    snapshot = {
+        "snapshot-id": secrets.randbits(60),
+        "parent-snapshot-id": document.get("current-snapshot-id"),
+        "summary": dict(change.summary),
+    }
+    store.put_if_absent(f"{VERSIONS}{snapshot['snapshot-id']}.avro", b"files")
+    document["files"] = files
+    document["snapshots"] = [*document.get("snapshots", []), snapshot]
+    document["current-snapshot-id"] = snapshot["snapshot-id"]
+    return document
+
+
+@dataclass
+class PlainCatalogTable:
+    """`CatalogTable` by the compare-and-swap of a store."""
+
+    store: ObjectStore
+    name: str
+    before: Callable[[], None] = lambda: None
+
+    def read(self) -> TableVersion | None:
+        numbers = self._numbers()
+        if not numbers:
+            return None
+        return TableVersion(0, json.loads(self.store.get(version_key(numbers[-1]))))
+
+    def create(
+        self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
+    ) -> None:
+        self._put(1, {"properties": dict(properties)})
+
+    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+        number, found = self._numbers()[-1], self.read()
+        assert found is not None
+        if found.newest != base.newest:
+            return False
+        document = changed_document(self.store, found.document, change)
+        document["properties"] = {**found.properties, **change.properties}
+        self.before()
+        try:
+            return self._put(number + 1, document)
+        except STORE_FAILURES as error:
+            raise CommitOutcomeUnknown("the catalog does not answer") from error
+
+    def forget(self, snapshots: Collection[int]) -> None:
+        found = self.read()
+        assert found is not None
+        kept = [one for one in found.lineage() if one["snapshot-id"] not in snapshots]
+        self._put(self._numbers()[-1] + 1, {**found.document, "snapshots": [*reversed(kept)]})
+
+    def lists(self) -> frozenset[str]:
+        found = self.read()
+        assert found is not None
+        return frozenset(f"{one['snapshot-id']}.avro" for one in found.lineage())
+
+    def drop(self) -> None:
+        self.store.delete([version_key(number) for number in self._numbers()])
+
+    def _numbers(self) -> list[int]:
+        found = (info.key for info in self.store.list(VERSIONS) if info.key.endswith(".json"))
+        return sorted(int(key.removeprefix(f"{VERSIONS}v").partition(".")[0]) for key in found)
+
+    def _put(self, number: int, document: Mapping[str, Any]) -> bool:
+        try:
+            self.store.put_if_absent(version_key(number), json.dumps(document).encode())
+        except ObjectAlreadyExists:
+            return False
+        return True
 
 
 class PlainLibrary:
@@ -21,6 +114,9 @@ class PlainLibrary:
         self.store = store
         self.before = before
 
+    def of_catalog(self, name: str) -> PlainCatalogTable:
+        return PlainCatalogTable(self.store, name, self.before)
+
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         return json.dumps({"uuid": secrets.token_hex(8), "properties": {}}).encode()
 
@@ -29,20 +125,7 @@ class PlainLibrary:
         assert version is not None
         if version.number != number:
             return None
-        document: dict[str, Any] = dict(version.document)
-        files = {k: v for k, v in document.get("files", {}).items() if k not in change.ended}
-        for value, records in change.added.items():
-            assert value not in files, "a partition holds one snapshot"
-            files[value] = [record.path for record in records]
-        snapshot = {
-            "snapshot-id": secrets.randbits(60),
-            "parent-snapshot-id": document.get("current-snapshot-id"),
-            "summary": dict(change.summary),
-        }
-        self.store.put_if_absent(f"{VERSIONS}{snapshot['snapshot-id']}.avro", b"files")
-        document["files"] = files
-        document["snapshots"] = [*document.get("snapshots", []), snapshot]
-        document["current-snapshot-id"] = snapshot["snapshot-id"]
+        document = changed_document(self.store, version.document, change)
         self.before()
         return json.dumps(document).encode()
 
@@ -54,22 +137,26 @@ class PlainLibrary:
 
 def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:
     """Files in the newest version, by value of the partition column."""
-    version = IcebergTable(store).read()
+    version = PlainCatalogTable(store, "").read()
     assert version is not None
     files: Any = version.document.get("files", {})
     return dict(files)
 
 
 TABLE = SETTINGS.model_copy(update={"data_format": "ICEBERG"})
+OF_CATALOG = TABLE.model_copy(update={"table": "lake.shop.wide"})
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
 
 def table_folder(
-    store: ObjectStore, before: Callable[[], None] = lambda: None, run: Run | None = None
+    store: ObjectStore,
+    before: Callable[[], None] = lambda: None,
+    run: Run | None = None,
+    settings: FolderSettings | None = None,
 ) -> Folder:
     """A folder to publish into; `before` is called before each change of the table is made."""
     library = PlainLibrary(store, before)
-    return prepare_folder(store, TABLE, IDENTITY, run or a_run(), library=library)
+    return prepare_folder(store, settings or TABLE, IDENTITY, run or a_run(), library=library)
 
 
 def woven(folder: Folder) -> Callable[[str], WriteResult]:
@@ -90,7 +177,7 @@ def published_in_table(
 
 def is_whole(store: ObjectStore) -> bool:
     """Whether table and log list the same files, all of which exist."""
-    state = open_folder(store).read()
+    state = open_folder(store, PlainLibrary(store)).read()
     listed = {
         record.partition.partition("=")[2]: [file.path for file in record.files]
         for record in state.snapshots

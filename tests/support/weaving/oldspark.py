@@ -1,9 +1,11 @@
-"""The oldest PySpark that is supported, and the libraries of tables for it."""
+"""The oldest PySpark that is supported, the libraries of tables for it, and catalogs."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from support.servers.postgresserver import USER
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,6 +20,20 @@ def s3a_jars() -> str:
     newest = sorted(Path(_output_of("jars", "s3a")).glob("*.jar"))
     others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
     return ":".join(map(str, (*Path(_output_of("jars", "s3aold")).glob("*.jar"), *others)))
+
+
+def jdbc_catalog(port: int, password: str) -> dict[str, str]:
+    """Properties of a catalog in tables of a PostgreSQL, behind a port of this machine."""
+    url = f"jdbc:postgresql://127.0.0.1:{port}/postgres?connectTimeout=5&socketTimeout=20"
+    login = {"jdbc.user": USER, "jdbc.password": password, "jdbc.schema-version": "V1"}
+    return {"type": "jdbc", "uri": url, "warehouse": "file:///nowhere", **login}
+
+
+def catalog_settings(name: str, **properties: str) -> dict[str, str]:
+    """Settings of Spark for a catalog of Iceberg."""
+    prefix = f"spark.sql.catalog.{name}"
+    own = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.cache-enabled": "false"}
+    return own | {f"{prefix}.{key}": value for key, value in properties.items()}
 
 
 def comet_jar() -> Path:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from support.declared.joinmodels import Model, Relation, bundle_of, customer_model, model, output_of
 
+from snaploom.models.asof import AsOf
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import SnapshotReason
@@ -242,6 +243,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     assert found["joins"][-1] == {
         "number": 4, "fieldName": "group_attributes", "source": "group_attributes",
         "parent": "customer_group", "relationship": "group_id", "depth": 2, "groupBy": [],
+        "asOf": None,
     }  # fmt: skip
     assert found["candidates"] == [
         {
@@ -291,6 +293,31 @@ def test_text_draws_the_tree() -> None:
         "├── customer_contact      by customer_id, grouped by customer_id\n"
         "└── customer_group        by customer_id, grouped by customer_id\n"
         "    └── group_attributes  by group_id"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ({}, "newest since at or before at"),
+        ({"direction": "FORWARD", "strict": True}, "oldest since after at"),
+        ({"direction": "NEAREST", "tolerance": "1d2h"},
+         "nearest since at or beside at, within 1d2h"),
+        ({"childUntilField": "until"}, "newest since at or before at, until until"),
+        ({"numberTolerance": 2.5, "ties": {"newestBy": "v"}},
+         "newest since at or before at, within 2.5, of ties the greatest v"),
+        ({"timeZone": "UTC", "tolerance": "0s"}, "newest since at or before at, within 0s, in UTC"),
+    ],
+)  # fmt: skip
+def test_as_of_joins_are_shown_wherever_plans_are(rule: dict[str, object], text: str) -> None:
+    as_of = AsOf.parse({"parentField": "at", "childField": "since", **rule})
+    tree = plan_tree(customer_model().graph())
+    nodes = tuple(replace(n, as_of=as_of) if n.number == 1 else n for n in tree.nodes)
+    shown = replace(tree, nodes=nodes)
+    assert f"by customer_id, {text}" in tree_text(shown)
+    assert "1 as of at" in mermaid(customer_model().graph(), shown)
+    assert (
+        plan_json(replace(plan_offline(bundle()), tree=shown))["joins"][0]["asOf"] == as_of.dump()
     )
 
 

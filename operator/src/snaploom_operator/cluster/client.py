@@ -158,7 +158,8 @@ def _no_cluster(found: str) -> SettingsInvalid:
         "no Kubernetes cluster is configured",
         found=found,
         expected="a kubeconfig, or a pod with a service account",
-        hint="set KUBECONFIG to a kubeconfig that works with kubectl",
+        hint="set KUBECONFIG to a kubeconfig that works with kubectl; on a laptop `snaploom "
+        "snapshots` has what is published, and `snaploom plan` what is due",
     )
 
 

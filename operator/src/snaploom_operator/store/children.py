@@ -32,6 +32,8 @@ from snaploom_operator.submit.applications import ApplicationForm, read_applicat
 from snaploom_operator.submit.local import ROLE as APPLICATION_ROLE
 from snaploom_operator.submit.manifests import REPORT_ROLE, found_report
 
+GATED = "SchedulingGated"
+"""Reason of a pod that its queue has not admitted."""
 DRIVER_ROLE = "driver"
 SPARK_ROLE = "spark-role"
 """Label that Spark itself gives to the pods of driver and executors."""
@@ -140,8 +142,14 @@ def _driver_pod(stored: JsonObject) -> DriverPod | None:
         run=run,
         phase=text_in(status, "phase") or "Unknown",
         trouble="; ".join(dict.fromkeys(_troubles(status))),
-        unscheduled=text_in(_condition(status, "PodScheduled", "False"), "reason"),
+        unscheduled=_unscheduled(mapping_in(stored, "spec"), status),
     )
+
+
+def _unscheduled(spec: JsonObject, status: JsonObject) -> str:
+    """The reason why it has no node; a scheduler that is late takes back that it is gated."""
+    reason = text_in(_condition(status, "PodScheduled", "False"), "reason")
+    return "" if reason == GATED and not objects_in(spec, "schedulingGates") else reason
 
 
 def _quota_request(stored: JsonObject) -> QuotaRequest | None:

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from snaploom import ondemand
 from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
@@ -146,6 +147,7 @@ def repair(
         bool, Parameter(help="Write the manifest; without, only show what it would hold.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="Only show, whatever else is given.")] = False,
+    allow: options.Allow = (),
     output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Make the manifest of an output anew from its files, when it is lost.
@@ -160,11 +162,16 @@ def repair(
     refuse(plan.findings)
     store = open_named(declared.spec.output_folder.folder_uri)
     settings = folder_settings(declared)
-    found = find_snapshots(store, settings)
+    library = None
+    if settings.table is not None:
+        allowed = options.allowed_by(allow)
+        session = ondemand.build_session("snaploom repair", declared.spec.run, allowed)
+        library = ondemand.table_library(session, declared)
+    found = find_snapshots(store, settings, library)
     is_done = yes and not dry_run
     if is_done:
-        run = Run(new_run_id(now()), VERSION, now)
-        restore(store, settings, folder_identity(declared), model_nodes(plan.tree), found, run)
+        run, owner = Run(new_run_id(now()), VERSION, now), folder_identity(declared)
+        restore(store, settings, owner, model_nodes(plan.tree), found, run, library)
     if output is OutputForm.JSON:
         print_json(_repair_document(store.uri, found, is_done))
     else:

@@ -116,7 +116,7 @@ def sampling_elsewhere(
         )
     folder = to if "://" in to else folder_uri(to)
     place = output.spec.output_folder.model_copy(
-        update={"folder_uri": f"{folder.rstrip('/')}/", "register_table": None}
+        update={"folder_uri": f"{folder.rstrip('/')}/", "register_table": None, "table": None}
     )
     # Expectations about all rows need not hold for a sample; their result is still shown.
     checks = tuple(

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 from pyspark.sql.types import StructType
 
+from snaploom.engine.asof import BEYOND, TIED, AsOfJoin, as_of_join
 from snaploom.engine.keys import (
     JoinKey,
     KeyPart,
@@ -44,8 +45,10 @@ class Point:
 ROWS = "rows"
 Counts = Mapping[str, int]
 """`rows`, and for some numbers of nodes `null_<n>` (rows whose key of that join has a NULL) and
-`matched_<n>` (rows that found a match in that join). Where several snapshots are woven together,
-`rows` counts all of them, and the others are counted of each (`of_snapshot`)."""
+`matched_<n>` (rows that found a match in that join); of as-of joins also `timeless_<n>` (rows with
+a key and no time), `beyond_<n>` (beyond the tolerance) and `tied_<n>` (several rows hold). Where
+several snapshots are woven together, `rows` counts all of them, and the others are counted of each
+(`of_snapshot`)."""
 
 
 def of_snapshot(name: str, number: int) -> str:
@@ -228,6 +231,8 @@ class Weave:
     """The included nodes, in breadth-first order."""
     keys: Mapping[int, JoinKey] = field(init=False)
     """The key of every join, by the number of the child."""
+    as_of: Mapping[int, AsOfJoin] = field(init=False)
+    """The as-of joins, by the number of the child."""
 
     def __post_init__(self) -> None:
         """Leave out nodes without a frame, and their descendants."""
@@ -237,6 +242,12 @@ class Weave:
         schemas = {node.field_name: self.schema(node.field_name) for node in included}
         object.__setattr__(self, "nodes", included)
         object.__setattr__(self, "keys", join_keys(self.tree, schemas, self.relationships))
+        as_of = {
+            n.number: as_of_join(n.number, n.as_of, schemas[n.parent], schemas[n.field_name])
+            for n in included
+            if n.as_of is not None
+        }
+        object.__setattr__(self, "as_of", as_of)
 
     def schema(self, field_name: str) -> StructType:
         """The columns of a source."""
@@ -317,15 +328,18 @@ def fold(
             side.children,
             key=lambda child: tuple(side.left_keys(child)),
             width=side.width,
-            is_broadcast=lambda child: is_broadcast(folded[child.number]),
+            is_broadcast=lambda child: (
+                child.number not in weave.as_of and is_broadcast(folded[child.number])
+            ),
         ):
             joined += 1
             if on_join is not None:
                 on_join(joined, joins, child)
             right = folded.pop(child.number)
-            frame = frame.join(right, side.condition(child, sides[child.number]), "left")
+            frame = side.joined(frame, child, right, sides[child.number])
         frame = side.packed(frame)
         frame = probe.at(Point(node.number, is_out=True), frame, side.out_counters())
+        frame = frame.drop(*side.outcomes)
         folded[node.number] = shared.keep(node.number, side.grouped(frame))
     return folded[0]
 
@@ -367,6 +381,9 @@ class Side:
         self._numbers = weave.snapshots if node.number == 0 else 1
         self._carried = [NUMBER] if self._numbers > 1 else []
         self._weave = weave
+        self._as_of = [weave.as_of[c.number] for c in self.children if c.number in weave.as_of]
+        self._own_as_of = weave.as_of.get(node.number)
+        self.outcomes = [one.outcome for one in self._as_of]
         self._names: dict[tuple[str, str, str], str] = {}
         for child in self.children:
             self.left_keys(child)
@@ -403,7 +420,9 @@ class Side:
             own = [sf.struct(sf.struct(*raw).alias(DATA)).alias(self.packed_name)]
         parts = self._parts_by_relationship()
         try:
-            made = self.source.select(*own, *self._key_columns(parts), *self._carried)
+            times = [one.left_column() for one in self._as_of]
+            times += self._own_as_of.right_columns() if self._own_as_of else []
+            made = self.source.select(*own, *self._key_columns(parts), *times, *self._carried)
             check_keys(made, self.source, parts)
             return made
         except AnalysisException as refusal:
@@ -428,8 +447,10 @@ class Side:
         ).alias(DATA)
         fields = [data, *(sf.col(f"n{c.number}").alias(c.field_name) for c in self.children)]
         if self.node.number == 0:
-            return frame.select(*fields, *self._carried)
-        return frame.select(sf.struct(*fields).alias(self.packed_name), *map(sf.col, self.own_keys))
+            return frame.select(*fields, *self.outcomes, *self._carried)
+        times = self._own_as_of.right_times if self._own_as_of else []
+        beside = dict.fromkeys([*self.own_keys, *times, *self.outcomes])
+        return frame.select(sf.struct(*fields).alias(self.packed_name), *beside)
 
     def grouped(self, frame: DataFrame) -> DataFrame:
         """One row a key, where the node is grouped."""
@@ -437,10 +458,23 @@ class Side:
             return frame
         return collect_groups(frame, self.own_keys, self.packed_name)
 
+    def joined(
+        self, frame: DataFrame, child: JoinNode, right: DataFrame, right_side: Side
+    ) -> DataFrame:
+        """The rows with the match of each in a child, whose own rows `right` has."""
+        as_of = self._weave.as_of.get(child.number)
+        if as_of is None:
+            return frame.join(right, self.condition(child, right_side), "left")
+        pairs = self.key_pairs(child, right_side)
+        return as_of.joined(frame, right, pairs, right_side.packed_name)
+
+    def key_pairs(self, child: JoinNode, right: Side) -> list[tuple[str, str]]:
+        """Names of the columns of a child's key, on both sides."""
+        return list(zip(self.left_keys(child), right.own_keys, strict=True))
+
     def condition(self, child: JoinNode, right: Side) -> Column:
         """The join condition of a child; NULL equals nothing."""
-        pairs = zip(self.left_keys(child), right.own_keys, strict=True)
-        return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
+        return reduce(and_, [sf.col(a) == sf.col(b) for a, b in self.key_pairs(child, right)])
 
     def spelled_keys(self, frame: DataFrame) -> DataFrame:
         """The node's own key in its folded rows, beside the texts that were normalised to it."""
@@ -461,6 +495,10 @@ class Side:
     def in_counters(self) -> Sequence[Column]:
         """Counters before the first join."""
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
+        for c in self.children:
+            if c.number in self._weave.as_of:
+                time = sf.col(self._weave.as_of[c.number].left_time)
+                nulls[f"timeless_{c.number}"] = time.isNull() & ~nulls[f"null_{c.number}"]
         return [rows_counter(), *self._counters(nulls)]
 
     def out_counters(self) -> Sequence[Column]:
@@ -471,6 +509,9 @@ class Side:
             if self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
             counted[f"matched_{child.number}"] = place.isNotNull()
+        for one in self._as_of:
+            counted[f"beyond_{one.number}"] = sf.col(one.outcome) == BEYOND
+            counted[f"tied_{one.number}"] = sf.col(one.outcome) == TIED
         if self.node.number == 0:
             counted |= {f"rows_{n}": c.isNotNull() for n, c in self._weave.nested().items()}
         if self.own_keys:

@@ -190,6 +190,9 @@ class Weaving:
                 counts[point] = exact.count(point)
             if not _is_even(counts, node):
                 raise _uneven(counts, node)
+        for child in self.weave.joins:
+            if _met(counts[Point(child.parent_number, is_out=True)], f"tied_{child.number}"):
+                exact.refuse_tied(child)
         rows = counts[_TOP][ROWS]
         if (suspect or mismatches) and rows_written() != rows:
             raise SourceNotReadable(
@@ -218,7 +221,7 @@ class Weaving:
             return {}
         for node in self.weave.joins:
             parent = found.get(Point(node.parent_number, is_out=True))
-            if parent is not None and not _matches(parent, node):
+            if parent is not None and not _met(parent, f"matched_{node.number}"):
                 continue
             for point in (Point(node.number, is_out=out) for out in (False, True)):
                 if point in found and not found[point][ROWS]:
@@ -253,6 +256,8 @@ class Weaving:
                     out=after[ROWS],
                     matched=after[f"matched_{child.number}"],
                     null_keys=before[f"null_{child.number}"],
+                    null_times=before.get(f"timeless_{child.number}"),
+                    beyond_tolerance=after.get(f"beyond_{child.number}"),
                     child_null_keys=None if own is None else own[f"null_{child.number}"],
                     left=self.weave.tree.by_number[child.parent_number].source
                     if child.parent_number
@@ -287,9 +292,8 @@ def null_key_warnings(
     return tuple(warnings)
 
 
-def _matches(parent: Counts, child: JoinNode) -> bool:
-    """Whether a row of a child met one of its parent, in one of the snapshots."""
-    name = f"matched_{child.number}"
+def _met(parent: Counts, name: str) -> bool:
+    """Whether a count, such as that of matches, is more than 0 in one of the snapshots."""
     return any(count for each, count in parent.items() if each.split("@")[0] == name)
 
 
@@ -325,8 +329,8 @@ class _Exact:
         side = Side(self._weave, node)
         left = self._frames().frame(Point(node.number, is_out=False))
         for child in side.children:
-            if child.group_by:
-                continue  # one row a key by construction
+            if child.group_by or child.as_of is not None:
+                continue  # one row by construction
             right_side = Side(self._weave, child)
             right = self._frames().frame(Point(child.number, is_out=True))
             condition = side.condition(child, right_side)
@@ -368,6 +372,31 @@ class _Exact:
             expected=f"at most one row of `{child.field_name}` for every row it is joined to",
         )
 
+    def refuse_tied(self, child: JoinNode) -> None:
+        """Refuse an as-of join in which rows met several rows that hold at their time."""
+        rule, parent = self._weave.as_of[child.number].rule, self._weave.tree.node(child.parent)
+        side, right_side = Side(self._weave, parent), Side(self._weave, child)
+        left = self._frames().frame(Point(parent.number, is_out=False))
+        right = self._frames().frame(Point(child.number, is_out=True))
+        pairs = side.key_pairs(child, right_side)
+        join = self._weave.as_of[child.number]
+        self.queries += 1
+        samples = join.tied(left, right, pairs, right_side.packed_name, SAMPLES).collect()
+        keys = [part.expression.replace("`", "") for part in self._weave.keys[child.number].right]
+        names = [*keys, rule.child_field]
+        found = (f"{_named(names, row[:-1])} (met by {row.rows} rows)" for row in samples)
+        until = rule.child_until_field
+        raise RowsMultiplied(
+            f"DataSource/{parent.source} --> DataRelationship/{child.relationship} --> "
+            f"DataSource/{child.source}: several rows of `{child.field_name}` hold at one time",
+            path=rule.child_field,
+            found="; ".join(found) or "none any more: the sources have changed",
+            expected=f"at most one row a key at every {rule.child_field}"
+            + (f", and intervals up to {until} that do not overlap" if until else ""),
+            hint="correct the source"
+            + ("" if until else ", or choose by `ties: {newestBy: COLUMN}` of asOf"),
+        )
+
     def _frames(self) -> Recording:
         if self._recording is None:
             self._recording = Recording()
@@ -375,11 +404,14 @@ class _Exact:
         return self._recording
 
 
+def _named(names: Iterable[str], values: Iterable[object]) -> str:
+    pairs = zip(names, values, strict=True)
+    return ", ".join(f"{name} = {str(value)[:VALUE_LENGTH]}" for name, value in pairs)
+
+
 def _describe(names: list[str], row: Row) -> str:
     *values, first, last, rows = row
-    shown = ", ".join(
-        f"{name} = {str(value)[:VALUE_LENGTH]}" for name, value in zip(names, values, strict=True)
-    )
+    shown = _named(names, values)
     if first == last:
         return f"{shown} ({rows} rows)"
     written = (", ".join(f"'{text[:VALUE_LENGTH]}'" for text in one) for one in (first, last))

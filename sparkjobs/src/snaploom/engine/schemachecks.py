@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from snaploom.engine.keys import components, is_of_declared_type
+from snaploom.engine.asof import fault_of
+from snaploom.engine.keys import components, is_of_declared_type, is_orderable
 from snaploom.errors import FieldMissing, SourceSchemaInvalid
+from snaploom.models.asof import AsOf
 from snaploom.models.common import MissingMode
 from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField
 from snaploom.models.outputdataset import DataFormat, OtherDataSource
@@ -285,6 +287,10 @@ def _missing_fields(
                 _names(own),
                 "a column of that name",
             )
+    mode = settings.join_field_missing_mode
+    if child.as_of is not None:
+        parent = tree.node(child.parent)
+        yield from _missing_times(child, child.as_of, parent, schemas, mode)
     for side in (tree.node(child.parent), child):
         schema = schemas[side.field_name]
         for component in components(relationship, side):
@@ -295,7 +301,7 @@ def _missing_fields(
                         child,
                         side,
                         ExclusionReason.JOIN_FIELD_MISSING,
-                        settings.join_field_missing_mode,
+                        mode,
                         field.field_name,
                         _names(schema) if found is None else found.data_type.simpleString(),
                         to_spark(field.data_type).simpleString(),
@@ -303,6 +309,38 @@ def _missing_fields(
                         if found is None
                         else _helps(side.source, field, found, component, inferred),
                     )
+
+
+def _missing_times(
+    child: JoinNode,
+    rule: AsOf,
+    parent: JoinNode,
+    schemas: Mapping[str, spark.StructType],
+    mode: MissingMode,
+) -> Iterator[MissingField]:
+    """Columns of an as-of join that are absent, or cannot be compared."""
+
+    def missing(side: JoinNode, field: str, found: str, expected: str, helps: str) -> MissingField:
+        reason = ExclusionReason.JOIN_FIELD_MISSING
+        return MissingField(child, side, reason, mode, field, found, expected, helps)
+
+    places = ((parent, rule.parent_field), *((child, name) for name in rule.child_fields.values()))
+    found = [(side, name, find_field(schemas[side.field_name], name)) for side, name in places]
+    for side, name, field in found:
+        if field is None:
+            yield missing(side, name, _names(schemas[side.field_name]), "a column of that name", "")
+    known = [field.data_type for _, _, field in found if field is not None]
+    if len(known) < len(found):
+        return
+    newest = known.pop() if rule.ties is not None else None
+    fault = fault_of(rule, known)
+    if fault:
+        type_, expected = (one.simpleString() for one in (known[1], known[0]))
+        yield missing(child, rule.child_field, type_, expected, fault)
+    if newest is not None and rule.ties is not None and not is_orderable(newest):
+        helps = "values of this type have no order: choose another column for ties.newestBy"
+        name = rule.ties.newest_by
+        yield missing(child, name, newest.simpleString(), "a type with an order", helps)
 
 
 def _helps(

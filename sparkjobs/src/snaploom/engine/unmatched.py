@@ -67,13 +67,13 @@ def unmatched_rows(
 ) -> tuple[UnmatchedRows, ...]:
     """The rows that found no match in each join that has any, but for the sources `silent`.
 
-    Rows whose key is NULL are not among them. `is_newest` is whether the snapshot is the newest one
-    of the run.
+    Rows whose key, or whose time in an as-of join, is NULL are not among them. `is_newest` is
+    whether the snapshot is the newest one of the run.
     """
     nodes = {node.field_name: node for node in weave.joins}
     found = []
     for join in joins:
-        rows = join.in_ - join.matched - join.null_keys
+        rows = join.unmatched
         if rows <= 0 or join.child in silent:
             continue
         seconds = allowance.left(is_newest=is_newest)
@@ -99,14 +99,15 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
         if monotonic() - started >= seconds:
             return unknown(f"they take more than {seconds:.1f} s, {_BOUND}")
         return unknown(f"Spark refuses it: {str(error).splitlines()[0]}")
-    whole = counted.get(0)
-    if whole is None or whole.rows != rows:
+    whole, is_as_of = counted.get(0), child.number in weave.as_of
+    without_key = 0 if whole is None else whole.rows
+    if without_key > rows or (without_key < rows and not is_as_of):
         return unknown("the sources have other rows by now than were woven")
     misses = [
         NearMiss(
             normalize=steps,
             rows=row.matched,
-            ambiguous=0 if child.group_by else row.ambiguous,
+            ambiguous=0 if child.group_by or is_as_of else row.ambiguous,
             keys=tuple(KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs),
         )
         for number, steps in enumerate(candidates, 1)
@@ -117,7 +118,8 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     return UnmatchedRows(
         child=child.field_name,
         rows=rows,
-        keys=tuple(pair.left for pair in whole.pairs),
+        other_times=rows - without_key if is_as_of else None,
+        keys=() if whole is None else tuple(pair.left for pair in whole.pairs),
         near_misses=tuple(sorted(misses, key=lambda one: -one.rows)),
     )
 
@@ -208,6 +210,10 @@ def _spellings(
 ) -> DataFrame:
     """The distinct keys of a side: rows, text, and the key as compared and under each candidate."""
     frame = weave.frames[side.field_name]
+    if child.number in weave.as_of:  # rows without a time match nothing, whatever their key
+        join = weave.as_of[child.number]
+        columns = join.right_columns() if side is child else [join.left_column()]
+        frame = frame.where(columns[0].isNotNull())
     session, names = frame.sparkSession, [f"v{i}" for i in range(len(parts))]
     values = (part.value(session, child.relationship) for part in parts)
     written = frame.select(*(value.alias(name) for value, name in zip(values, names, strict=True)))
@@ -292,11 +298,14 @@ def unmatched_warnings(
         left = _sample(weave, parent, child, key.left)
         right = None if left is None else _sample(weave, child, child, key.right)
         if left is not None and right is not None:
+            helps = advice.get(join.child) or _advice(weave, parent, child, left, right)
+            if child.as_of is not None:
+                helps = f"{helps}; or no time fits: {child.as_of.text}"
             yield (
                 f"`{join.child}`: none of {join.in_} rows found a match by "
                 f"DataRelationship/{child.relationship}, although both sides have keys: "
                 f"DataSource/{parent.source} has {left} and DataSource/{child.source} has {right}; "
-                f"{advice.get(join.child) or _advice(weave, parent, child, left, right)}; "
+                f"{helps}; "
                 f"if no match is right, set warnNoMatch: false for `{join.child}`"
             )
     if empty[SAMPLED_JOINS:]:
@@ -304,9 +313,8 @@ def unmatched_warnings(
         yield f"no row found a match in {names} either; their keys were not looked at"
     for join in measures:
         if join.matched and join.child in advice:
-            rows = join.in_ - join.matched - join.null_keys
             yield (
-                f"`{join.child}`: {rows:,} rows have no match by "
+                f"`{join.child}`: {join.unmatched:,} rows have no match by "
                 f"DataRelationship/{nodes[join.child].relationship}; {advice[join.child]}"
             )
 
@@ -334,8 +342,9 @@ def _near_miss_advice(weave: Weave, child: JoinNode, miss: NearMiss) -> str:
     samples = ", ".join(_visible(pair.left, pair.right) for pair in miss.keys)
     multiplied = f" ({miss.ambiguous:,} of them several rows, which is refused)"
     multiplied = multiplied if miss.ambiguous else ""
+    effect = "match" if child.as_of is None else "find their key, if not their time,"
     return (
-        f"{miss.rows:,} would match {words}{multiplied}, such as {samples}: "
+        f"{miss.rows:,} would {effect} {words}{multiplied}, such as {samples}: "
         f"normalize: [{', '.join(miss.normalize)}] in {', '.join(places)}"
     )
 

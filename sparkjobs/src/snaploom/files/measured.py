@@ -59,6 +59,14 @@ class FileTable:
     """Reason why it is not read unless somebody declares it; empty where it is."""
 
 
+class TableMissing(ValueError):
+    """An option that names none of the tables of a file, or is left out where it has several."""
+
+    def __init__(self, option: str, given: str, names: Sequence[str]) -> None:
+        fault = f"there is no {option} {given}" if given else f"the option `{option}` names none"
+        super().__init__(f"{fault}; its {option}s are {', '.join(names[:20]) or 'none'}")
+
+
 @dataclass(frozen=True)
 class MeasuredTable:
     """A table that can be read again and again."""

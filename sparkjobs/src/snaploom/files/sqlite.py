@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from snaploom.files.measured import FileTable, MeasuredTable, Row, TableKey, Value
+from snaploom.files.measured import FileTable, MeasuredTable, Row, TableKey, TableMissing, Value
 from snaploom.files.typedfiles import LocalFile
 
 _MAGIC = b"SQLite format 3\0"
@@ -57,9 +57,7 @@ def open_sqlite(
         names = [name for name, why_not in _listed(opened).items() if not why_not]
         wanted = [name for name in names if name.casefold() == table.casefold() or not table]
         if len(wanted) != 1:
-            shown = ", ".join(names[:20]) or "none"
-            fault = f"there is no table {table}" if table else "the option `table` names none"
-            raise ValueError(f"{fault}; its tables are {shown}")
+            raise TableMissing("table", table, names)
         columns = _columns(opened, wanted[0])
     return MeasuredTable(
         tuple(columns),

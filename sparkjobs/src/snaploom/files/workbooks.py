@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from snaploom.files.measured import FileTable, MeasuredTable, Row, Value, names_of
+from snaploom.files.measured import FileTable, MeasuredTable, Row, TableMissing, Value, names_of
 
 _OLD = b"\xd0\xcf\x11\xe0"
 """Beginning of the workbooks of older versions, and of those with a password."""
@@ -72,9 +72,7 @@ def open_xlsx(
     named = [one for one in book.sheets if one.name.casefold() == sheet.casefold()]
     wanted = named if sheet else [one for one in book.sheets if one.is_visible]
     if len(wanted) != 1:
-        shown = ", ".join(one.name for one in book.sheets[:20]) or "none"
-        fault = f"there is no sheet {sheet}" if sheet else "the option `sheet` names none"
-        raise ValueError(f"{fault}; its sheets are {shown}")
+        raise TableMissing("sheet", sheet, [one.name for one in book.sheets])
     rows = _Rows(book, wanted[0], header.lower() == "true", null_value)
     letters = dict(zip(rows.names, map(_letters, range(len(rows.names))), strict=True))
     return MeasuredTable(

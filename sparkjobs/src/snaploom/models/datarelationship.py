@@ -181,7 +181,7 @@ class NearMiss(ApiModel):
     normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
     """Changes of the texts, in their order, after those that the relationship has."""
     rows: Annotated[int, Ge(0)]
-    """Rows that have a match then."""
+    """Rows that have a match then; in an as-of join, rows whose key is there then, at any time."""
     ambiguous: Annotated[int, Ge(0)] = 0
     """Those of them that match several rows then: they would be multiplied."""
     keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
@@ -189,12 +189,14 @@ class NearMiss(ApiModel):
 
 
 class UnmatchedRows(ApiModel):
-    """Rows of the left side of one join whose key is not NULL and that found no match."""
+    """Rows of the left side of one join that have a key, and a time, and found no match."""
 
     child: ShortText
     """Field name of the source that was joined."""
     rows: Annotated[int, Ge(0)]
     """Number of these rows."""
+    other_times: Annotated[int, Ge(0)] | None = None
+    """Of an as-of join, those of them whose key is there, and no row that holds at their time."""
     keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
     """Samples of their keys."""
     near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()

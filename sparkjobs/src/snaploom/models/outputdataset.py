@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models.asof import AsOf
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
@@ -172,6 +173,28 @@ class RegisterTable(ApiModel):
     """`catalog.database.table`, `database.table` or `table`; made by the first publication."""
 
 
+class CatalogTable(ApiModel):
+    """A table in a catalog, whose commit is the publication."""
+
+    catalog: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+        Variables("a table"),
+    ]
+    """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
+    name: Annotated[
+        str,
+        StringConstraints(
+            min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
+        ),
+        Variables("a table"),
+    ]
+    """`namespace.table`; made by the first publication, with the namespace if need be."""
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.name}"
+
+
 class OutputFolder(ApiModel):
     """Location and form of published snapshots."""
 
@@ -182,6 +205,10 @@ class OutputFolder(ApiModel):
             "((self.dataFormat == 'JSONL' && self.dataCompression == 'ZSTD') || "
             "(self.dataFormat == 'AVRO' && self.dataCompression == 'GZIP')))",
             "Spark cannot write this format with this compression",
+        ),
+        CelRule(
+            "!has(self.table) || (has(self.dataFormat) && self.dataFormat == 'ICEBERG')",
+            "only an output with dataFormat ICEBERG can be a table of a catalog",
         ),
     )
 
@@ -215,6 +242,9 @@ class OutputFolder(ApiModel):
     hour."""
     register_table: RegisterTable | None = None
     """A catalog table in which every published snapshot is registered."""
+    table: CatalogTable | None = None
+    """With ICEBERG, the table of a catalog that the output is; fixed by the first publication.
+    Omitted, the table is one of files, without a catalog."""
 
     @model_validator(mode="after")
     def _folder_uri(self) -> Self:
@@ -243,6 +273,17 @@ class OutputFolder(ApiModel):
                 found=f"dataFormat {self.data_format}, dataCompression {self.data_compression}",
                 expected=f"with {self.data_format}, one of {possible}",
                 hint="change dataCompression, or dataFormat",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _of_catalog(self) -> Self:
+        if self.table is not None and self.data_format is not DataFormat.ICEBERG:
+            raise contradiction(
+                "only an output with dataFormat ICEBERG can be a table of a catalog",
+                found=f"table {self.table} and dataFormat {self.data_format}",
+                expected="dataFormat ICEBERG",
+                hint="set dataFormat to ICEBERG, or use registerTable for files",
             )
         return self
 
@@ -432,6 +473,9 @@ class OtherDataSource(ApiModel):
     rows one; omitted, it does."""
     matched_rows: MatchedRows | None = None
     """Share of rows that must find a match; omitted, any share is published."""
+    as_of: AsOf | None = None
+    """Match by time as well: of the rows of a key, the one that holds at the time of the row that
+    the source is joined to."""
 
     @property
     def group_by(self) -> tuple[str, ...]:

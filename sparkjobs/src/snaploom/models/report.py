@@ -72,7 +72,7 @@ class CollectedFiles(ApiModel):
 
 
 class UnregisteredTable(ApiModel):
-    """The catalog table of an output (`registerTable`) that is being deleted."""
+    """The catalog table of an output (`table`, `registerTable`) that is being deleted."""
 
     name: ShortText
     """Its name."""
@@ -147,6 +147,11 @@ class JoinMeasure(ApiModel):
     child_null_keys: Count | None = None
     """Rows of the right side whose key has a NULL component: they match nothing. Not counted for
     sources without joins of their own where a snapshot has more than 8 of these."""
+    null_times: Count | None = None
+    """Of an as-of join, rows of the left side with a key whose time is NULL, or NaN: they match
+    nothing."""
+    beyond_tolerance: Count | None = None
+    """Of an as-of join, rows of the left side whose next row is beyond the tolerance."""
     left: ShortText = ""
     """Name of the DataSource that is the left side; empty for the root, whose rows are the
     output's."""
@@ -162,8 +167,8 @@ class JoinMeasure(ApiModel):
 
     @property
     def unmatched(self) -> int:
-        """Rows of the left side that have a key, and found no match."""
-        return self.in_ - self.matched - self.null_keys
+        """Rows of the left side that have a key, and a time where it counts, and no match."""
+        return self.in_ - self.matched - self.null_keys - (self.null_times or 0)
 
 
 class DataFindingKind(StrEnum):
@@ -173,6 +178,8 @@ class DataFindingKind(StrEnum):
     """Rows have a key and find no match in the source."""
     NULL_KEYS = "NULL_KEYS"
     """Rows have a NULL in the key by which they are joined to the source, and match nothing."""
+    NULL_TIMES = "NULL_TIMES"
+    """Rows have no time as of which the source is joined to them, and match nothing."""
     EMPTY = "EMPTY"
     """Snapshots without a row, or files without a byte."""
     MISSING = "MISSING"
@@ -276,6 +283,7 @@ _OF_COLUMNS = frozenset({DataFindingKind.NEW_COLUMNS, DataFindingKind.GONE_COLUM
 _DATA_TEXTS = {
     DataFindingKind.UNMATCHED: "{rows} rows of {left} have no match in it",
     DataFindingKind.NULL_KEYS: "{rows} rows of {left} have NULL as its key, and no match",
+    DataFindingKind.NULL_TIMES: "{rows} rows of {left} have no time, and no match in it",
     DataFindingKind.EMPTY: "{many} without rows",
     DataFindingKind.MISSING: "{many} missing",
     DataFindingKind.NEVER_DUE: "{many} never published",

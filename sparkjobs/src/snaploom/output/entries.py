@@ -194,6 +194,8 @@ class FolderSettings(ApiModel):
     """Format of snapshot times in partitions."""
     output_timezone: Line
     """Zone of the partitions' offsets; empty where the format has none."""
+    table: Line | None = None
+    """Catalog and name of the table, where it is one of a catalog: `lake.shop.orders_wide`."""
 
 
 class FolderIdentity(ApiModel):

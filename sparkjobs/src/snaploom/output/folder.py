@@ -21,6 +21,7 @@ from snaploom.output.history import changed_settings, fixed_by, settled
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import is_run_id
 from snaploom.output.manifest import ManifestLog
+from snaploom.output.outputtables import output_table
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.output.tablecommits import TableCommits, has_table
 
@@ -229,12 +230,14 @@ class Folder:
         return has_table(self.log.read().settings)
 
     def _table(self, run: Run | None = None) -> TableCommits:
+        settings = self.log.read().settings
+        table = output_table(self.store, settings, self.library)
         if run is None:
-            return TableCommits(self.store, self.log, self.library)
+            return TableCommits(self.store, self.log, table)
         return TableCommits(
             self.store,
             self.log,
-            self.library,
+            table,
             lambda: run.reached(CrashPoint.AFTER_TABLE_COMMIT),
         )
 

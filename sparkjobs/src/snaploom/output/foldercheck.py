@@ -19,6 +19,7 @@ from snaploom.output.checkpoints import CHECKPOINT_FAILURES, checkpoint_fault, r
 from snaploom.output.documents import DOCUMENT, ENTRY, get_bounded
 from snaploom.output.entries import Entry, parse_entry
 from snaploom.output.icebergtable import TABLE
+from snaploom.output.outputtables import output_table
 from snaploom.output.state import EMPTY, FolderState, Records, fold
 from snaploom.output.tablecommits import has_table
 from snaploom.output.tablehistory import table_history
@@ -118,11 +119,15 @@ def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
 
 
 def check_table(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
-    """Faults of snapshots whose version in the Iceberg table differs from that in the log."""
-    if not has_table(state.settings):
+    """Faults of snapshots whose version in the Iceberg table differs from that in the log.
+
+    A table of a catalog is not looked at: its catalog decides, and only runs have it at hand.
+    """
+    table = output_table(store, state.settings, None)
+    if not has_table(state.settings) or table is None:
         return
     try:
-        recorded = {record.time: record for record, _ in table_history(store).live}
+        recorded = {record.time: record for record, _ in table_history(store, table.read()).live}
     except StorageError as error:
         yield Fault(FaultKind.TABLE, TABLE, f"{error.message}: {error.found}")
         return

@@ -10,7 +10,7 @@ from itertools import islice
 from snaploom.errors import HistoryIncompatible, SnaploomError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.outputdataset import OutputDataset, TimestampFormat
+from snaploom.models.outputdataset import DataFormat, OutputDataset, TimestampFormat
 from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshot
 from snaploom.output import layout
 from snaploom.output.documents import MANIFEST_FORMAT
@@ -36,6 +36,7 @@ SETTING_PATHS = {
     "partitionFieldName": f"{_HIVE}.fieldName",
     "timestampFormat": f"{_HIVE}.timestampFormat",
     "outputTimezone": f"{_HIVE}.outputTimezone",
+    "table": f"{_FOLDER}.table",
     "output": "metadata.name",
     "root": "spec.dataModel.rootDataSource.dataSource",
 }
@@ -52,6 +53,7 @@ def folder_settings(output: OutputDataset) -> FolderSettings:
         partition_field_name=hive.field_name,
         timestamp_format=hive.timestamp_format.value,
         output_timezone=hive.output_timezone,
+        table=None if folder.table is None else str(folder.table),
     )
 
 
@@ -82,7 +84,9 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
+    of_none = {"table": "of no catalog"} if settings.data_format == DataFormat.ICEBERG else {}
     return {
+        **of_none,
         **{name: str(value) for name, value in settings.dump().items()},
         "output": identity.output,
         "root": identity.root,

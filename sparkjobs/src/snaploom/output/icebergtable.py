@@ -19,14 +19,14 @@ iceberg/metadata/*.avro               lists of files, by Iceberg's library
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.errors import ObjectNotFound, ObjectTooLarge
+from snaploom.errors import ObjectNotFound, ObjectTooLarge, StorageError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore, refuse_links
 from snaploom.output.documents import HINT as HINT_BOUNDS
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
@@ -49,6 +49,11 @@ REVOKED = "snaploom.revoked-runs"
 """Property of the table: runs that may not commit to it any more (rule P11)."""
 EARLIER = "snaploom.earlier-commits"
 """Property of the table: the hash that names the page of commits it has forgotten last."""
+LAST_COMMIT = "snaploom.last-commit"
+"""Property of a table of a catalog: the hash of our last commit, whose document names the one
+before it. So others may let the table forget snapshots."""
+OWNER = "snaploom.folder"
+"""Property of a table of a catalog: the URI of the output's folder."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
 _HINTED = re.compile(rb"[0-9]{1,18}")
@@ -75,20 +80,24 @@ class TableVersion:
     """The table as one metadata document describes it."""
 
     number: int
-    """From 1."""
+    """From 1; 0 for a table of a catalog, which has means of its own."""
     document: Mapping[str, JsonValue] = field(repr=False)
     """Iceberg's table metadata."""
 
     @cached_property
-    def revoked(self) -> frozenset[str]:
-        """Runs that may not commit any more."""
-        recorded = _texts(self.document.get("properties")).get(REVOKED, "")
-        return frozenset(recorded.split())
+    def properties(self) -> Mapping[str, str]:
+        """Properties of the table."""
+        return _texts(self.document.get("properties"))
 
     @cached_property
-    def earlier(self) -> str:
-        """Hash of the page of commits that the table has forgotten; empty where it knows all."""
-        return _texts(self.document.get("properties")).get(EARLIER, "")
+    def revoked(self) -> frozenset[str]:
+        """Runs that may not commit any more."""
+        return frozenset(self.properties.get(REVOKED, "").split())
+
+    @property
+    def newest(self) -> int | None:
+        """Identity of the snapshot that readers see; None before the first."""
+        return next((number_of(one) for one in self.lineage()), None)
 
     def history(self) -> Iterator[TableCommitted]:
         """Commits of ours that the table still knows of, the newest first."""
@@ -121,10 +130,65 @@ class TableChange:
     ended: tuple[str, ...]
     """Values of the partition column whose files so far go."""
     summary: Mapping[str, str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties to set; for a table of a catalog."""
+
+
+class CatalogFailed(StorageError):
+    """The catalog of an output's table refuses a request, or does not answer."""
+
+
+class CatalogTable(Protocol):
+    """A table of a catalog, which takes each change whole or not at all."""
+
+    @property
+    def name(self) -> str:
+        """Catalog and name: `lake.shop.orders_wide`."""
+        ...
+
+    def read(self) -> TableVersion | None:
+        """The newest version; None where there is no such table.
+
+        Raises:
+            CatalogFailed: the catalog refuses, or does not answer.
+        """
+        ...
+
+    def create(
+        self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
+    ) -> None:
+        """Make the table, without rows, unless it is there."""
+        ...
+
+    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+        """Commit a change, as a snapshot of the table; False if `base` is not the newest any more.
+
+        Raises:
+            HistoryIncompatible: the columns contradict those of the table; nothing is committed.
+            PublicationError: the change cannot be made; nothing is committed.
+            CommitOutcomeUnknown: it may be committed.
+        """
+        ...
+
+    def forget(self, snapshots: Collection[int]) -> None:
+        """Remove snapshots of the table, and no files."""
+        ...
+
+    def lists(self) -> frozenset[str]:
+        """Names of the lists of files that the table needs."""
+        ...
+
+    def drop(self) -> None:
+        """Take the table out of the catalog; its files stay."""
+        ...
 
 
 class TableLibrary(Protocol):
-    """Writes files of Iceberg's formats; commits nothing."""
+    """Writes files of Iceberg's formats, and commits nothing but to tables of catalogs."""
+
+    def of_catalog(self, name: str) -> CatalogTable:
+        """The table with this name, the catalog's included; `PublicationError` without catalog."""
+        ...
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """First version of a table, without rows; the schema has only the partition column."""

@@ -47,7 +47,8 @@ REMOVED = "REMOVED"
 
 _DOCUMENT = re.compile(r"metadata/(schema|datamodel|listing)/[0-9a-f]{64}\.json")
 _TABLE = re.compile(
-    rf"commits/[0-9a-f]{{64}}\.json|{VERSIONS}(v\d+\.metadata\.json|version-hint\.text|[^/]+\.avro)"
+    rf"commits/[0-9a-f]{{64}}\.json"
+    rf"|{VERSIONS}((v\d+|\d{{5,}}-[0-9a-f-]{{36}})\.metadata\.json|version-hint\.text|[^/]+\.avro)"
 )
 
 

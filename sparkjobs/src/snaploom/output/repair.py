@@ -14,11 +14,13 @@ from snaploom.models.common import LARGEST, NANOS_PER_MILLISECOND, NANOS_PER_SEC
 from snaploom.models.outputdataset import DataFormat, TimestampFormat
 from snaploom.output import entries, layout
 from snaploom.output.folder import Run, prepare_folder
+from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import FIRST_NANOS, LAST_NANOS
 from snaploom.output.manifest import ManifestLog, store_model, store_schema
+from snaploom.output.outputtables import output_table, unreachable
 from snaploom.output.state import FolderState
 from snaploom.output.tablecommits import has_table
-from snaploom.output.tablehistory import table_history
+from snaploom.output.tablehistory import TableHistory, table_history
 from snaploom.parquet.footers import is_spark_schema, read_footer
 
 # Rebuilding the manifest of a folder from its data, when the manifest is lost.
@@ -65,8 +67,10 @@ class Findings:
     left: tuple[Unproven, ...]
 
 
-def find_snapshots(store: ObjectStore, settings: entries.FolderSettings) -> Findings:
-    """Find the snapshots that the files in a folder prove; writes nothing.
+def find_snapshots(
+    store: ObjectStore, settings: entries.FolderSettings, library: TableLibrary | None = None
+) -> Findings:
+    """Find the snapshots that the files in a folder prove, or its table has; writes nothing.
 
     Raises:
         ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
@@ -75,7 +79,10 @@ def find_snapshots(store: ObjectStore, settings: entries.FolderSettings) -> Find
         _refuse_manifest(store)
     infos = sorted(store.list(layout.DATA), key=lambda info: info.key)
     if has_table(settings):
-        return _of_table(store, infos)
+        table = output_table(store, settings, library)
+        if table is None:
+            raise unreachable(store)
+        return _of_table(table_history(store, table.read()), infos)
     staged = {info.key.rsplit("/", 1)[0] for info in infos if info.key.startswith(layout.STAGING)}
     partitions: dict[str, list[ObjectInfo]] = {}
     left: list[Unproven] = []
@@ -104,6 +111,7 @@ def restore(
     model: tuple[entries.ModelNode, ...],
     findings: Findings,
     run: Run,
+    library: TableLibrary | None = None,
 ) -> FolderState:
     """Begin the manifest anew, and publish the findings from the files that are there.
 
@@ -118,7 +126,7 @@ def restore(
             hint="check the folder's URI and the declarations",
         )
     ManifestLog(store).commit(partial(_claim, run, 1))
-    folder = prepare_folder(store, settings, identity, run, is_repair=True)
+    folder = prepare_folder(store, settings, identity, run, is_repair=True, library=library)
     if has_table(settings):
         folder.read()
         return folder.log.commit(partial(_claim, run, 0))
@@ -189,8 +197,7 @@ def _refuse_manifest(store: ObjectStore) -> None:
         )
 
 
-def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
-    recorded = table_history(store)
+def _of_table(recorded: TableHistory, infos: Iterable[ObjectInfo]) -> Findings:
     proven = tuple(
         Proven(
             time=record.time,

@@ -18,8 +18,8 @@ from functools import partial
 from urllib.parse import unquote
 
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
-from snaploom.files.objectstore import ObjectStore, refuse_links
-from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos, format_instant
 from snaploom.output import icebergtable, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
@@ -32,14 +32,13 @@ from snaploom.output.entries import (
     TombstoneRecord,
 )
 from snaploom.output.history import with_partition
+from snaploom.output.outputtables import OutputTable, unreachable
 from snaploom.output.state import FolderState
 from snaploom.output.tablehistory import (
     CHANGES,
     Meant,
     commits_of,
-    forget,
     meaning_of,
-    remove_lists,
     store_meaning,
 )
 
@@ -47,9 +46,6 @@ _log = logging.getLogger(__name__)
 
 ICEBERG = "ICEBERG"
 """The data format of a folder that has a table."""
-LISTS_MARGIN = 3600 * 1_000_000_000
-"""Nanoseconds by which a list of files is older than the version that does without it: its
-writer is long done, and clocks inside one store differ by far less."""
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
@@ -64,18 +60,26 @@ class TableCommits:
 
     store: ObjectStore
     log: manifest.ManifestLog
-    library: icebergtable.TableLibrary | None
-    """Makes versions of the table; None where nothing is going to be published."""
+    table: OutputTable | None
+    """None where it is in a catalog, which nothing at hand leads to."""
     reached: Callable[[], None] = lambda: None
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
         """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
-        table = icebergtable.IcebergTable(self.store)
-        if table.read() is None:
-            column = with_partition(_NO_COLUMNS, settings)
-            name = settings.partition_field_name
-            table.put(1, self._library().created(self.store.uri, column, name))
+        table = self._table()
+        if table.read() is not None:
+            return
+        if settings.table is not None and (live := self.log.read().live):
+            raise PublicationError(
+                f"the table {settings.table} is gone from its catalog",
+                found=f"none, though {len(live)} snapshots are published in it",
+                expected="the table of this output",
+                hint="register its newest metadata file, in iceberg/metadata/ of the folder, "
+                "or publish to a new folder",
+            )
+        column = with_partition(_NO_COLUMNS, settings)
+        table.begin(column, settings.partition_field_name)
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
         """Publish an entry: in the table, then in the log.
@@ -89,7 +93,7 @@ class TableCommits:
         return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
-        table = icebergtable.IcebergTable(self.store)
+        table = self._table()
         version = table.read()
         if version is None:
             raise corrupt(
@@ -114,7 +118,7 @@ class TableCommits:
 
     def _contended(self, races: int) -> manifest.CommitContended:
         return manifest.CommitContended(
-            f"other writers took {races} versions in a row of the table in {self.store.uri}",
+            f"other writers took {races} versions in a row of the table of {self.store.uri}",
             found="a lost race at every attempt",
             expected="few writers at a time to one table",
         )
@@ -126,7 +130,7 @@ class TableCommits:
             ManifestCorrupt: the meaning of a commit is missing.
         """
         state = self.log.read()
-        version = icebergtable.IcebergTable(self.store).read()
+        version = None if self.table is None else self.table.read()
         if version is None:
             return state
         due: list[Meant] = []
@@ -141,7 +145,7 @@ class TableCommits:
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
         """Keep runs from publishing any more, before the log does; completes the log first."""
-        icebergtable.IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
+        self._table().revoke(run_ids, now)
         self.catch_up()
 
     def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
@@ -150,8 +154,7 @@ class TableCommits:
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.
         """
-        if forget(self.store, ended, now // NANOS_PER_MILLISECOND) and self.library is not None:
-            remove_lists(self.store, self.library, LISTS_MARGIN)
+        self._table().forget(ended, now)
 
     def _follow(self) -> FolderState:
         self.reached()
@@ -159,44 +162,37 @@ class TableCommits:
             return self.catch_up()
         except SnaploomError as error:
             raise manifest.CommitOutcomeUnknown(
-                f"the table in {self.store.uri} has the commit, and the log does not: "
+                f"the table of {self.store.uri} has the commit, and the log does not: "
                 f"{error.message}"
             ) from error
 
     def _put(
         self,
-        table: icebergtable.IcebergTable,
+        table: OutputTable,
         version: icebergtable.TableVersion,
         state: FolderState,
         entry: Publish | Replace | Tombstone,
     ) -> bool:
-        library = self._library()
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
-        schema = self._schema(entry, settings)
+        commit = store_meaning(self.store, entry, table.before(version))
         change = icebergtable.TableChange(
-            schema=schema,
+            schema=self._schema(entry, settings),
             field_name=settings.partition_field_name,
             added=_added(entry),
             ended=_ended(entry),
             summary={
                 icebergtable.RUN_ID: entry.run_id,
                 icebergtable.SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
-                icebergtable.COMMIT: store_meaning(self.store, entry),
+                icebergtable.COMMIT: commit,
             },
         )
-        icebergtable.refuse_foreign_places(self.store)
-        refuse_links(self.store, [file.path for files in change.added.values() for file in files])
-        changed = library.changed(self.store.uri, version.number, change)
-        return changed is not None and table.put(version.number + 1, changed)
+        return table.put(version, change, commit)
 
-    def _library(self) -> icebergtable.TableLibrary:
-        if self.library is None:
-            raise PublicationError(
-                f"{self.store.uri} is an Iceberg table, which this command does not write to",
-                hint="nothing was changed; 'snaploom run' and 'snaploom restate' write to it",
-            )
-        return self.library
+    def _table(self) -> OutputTable:
+        if self.table is None:
+            raise unreachable(self.store)
+        return self.table
 
     def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
         if isinstance(entry, Tombstone):

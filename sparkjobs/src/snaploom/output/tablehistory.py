@@ -41,9 +41,15 @@ CHANGES = (Publish, Replace, Tombstone)
 
 def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterator[str]:
     """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
+    last = version.properties.get(icebergtable.LAST_COMMIT, "")
+    while last:
+        yield last
+        last = str(_document(store, last).get("before", ""))
+    if icebergtable.OWNER in version.properties:
+        return
     for made in version.history():
         yield made.commit
-    page = version.earlier
+    page = version.properties.get(icebergtable.EARLIER, "")
     while page:
         raw = _document(store, page)
         commits, page = raw.get("commits"), str(raw.get("before", ""))
@@ -56,12 +62,19 @@ def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
     return _put(store, recorded)
 
 
-def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
-    """Store the meaning and schema of a commit, as `metadata/` may be lost; returns its hash."""
+def store_meaning(
+    store: ObjectStore, entry: Publish | Replace | Tombstone, before: str | None = None
+) -> str:
+    """Store the meaning and schema of a commit, as `metadata/` may be lost; returns its hash.
+
+    `before` is the commit before it, in a table of a catalog.
+    """
     schema = ""
     if not isinstance(entry, Tombstone):
         schema = read_schema(store, entry.snapshot.schema_hash)
-    return _put(store, {"format": MANIFEST_FORMAT, "entry": entry.dump(), "schema": schema})
+    chain: dict[str, JsonValue] = {} if before is None else {"before": before}
+    content: dict[str, JsonValue] = {"entry": entry.dump(), "schema": schema, **chain}
+    return _put(store, {"format": MANIFEST_FORMAT, **content})
 
 
 def _put(store: ObjectStore, document: JsonValue) -> str:
@@ -81,9 +94,8 @@ class TableHistory:
     """Keys of all files that were ever in the table."""
 
 
-def table_history(store: ObjectStore) -> TableHistory:
+def table_history(store: ObjectStore, version: icebergtable.TableVersion | None) -> TableHistory:
     """History of the output by its table, read only; `ManifestCorrupt` if incomplete."""
-    version = icebergtable.IcebergTable(store).read()
     commits = () if version is None else commits_of(store, version)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
     files: set[str] = set()
@@ -194,14 +206,12 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
         CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.put`.
     """
     table = icebergtable.IcebergTable(store)
-    files = frozenset(file.path for one in ended for file in one.files)
     while (version := table.read()) is not None:
-        forgotten = _before_last_ending(store, version, files)
+        forgotten = forgotten_by(store, version, ended)
         if not forgotten:
             return False
-        _refuse_held(store, version, forgotten)
         commits = [commit for one in reversed(forgotten) if (commit := _commit(one))]
-        page = store_page(store, commits, version.earlier)
+        page = store_page(store, commits, version.properties.get(icebergtable.EARLIER, ""))
         document = forgetful_document(version, store.uri, forgotten, page, now)
         if table.put(version.number + 1, json.dumps(document).encode()):
             return True
@@ -216,14 +226,18 @@ def remove_lists(store: ObjectStore, library: icebergtable.TableLibrary, margin:
         return
     icebergtable.refuse_foreign_places(store)
     needed = library.lists(store.uri, version.number)
-    if needed is None:
-        return
+    if needed is not None:
+        remove_unneeded(store, needed, put.modified - margin)
+
+
+def remove_unneeded(store: ObjectStore, needed: frozenset[str], horizon: int) -> None:
+    """Remove lists of files that are not needed and older than a time, by the store's clock."""
     store.delete(
         info.key
         for info in list(store.list(icebergtable.VERSIONS))
         if info.key.endswith(".avro")
         and info.key.removeprefix(icebergtable.VERSIONS) not in needed
-        and info.modified < put.modified - margin
+        and info.modified < horizon
     )
 
 
@@ -250,14 +264,19 @@ def forgetful_document(
     return document
 
 
-def _before_last_ending(
-    store: ObjectStore, version: icebergtable.TableVersion, files: frozenset[str]
+def forgotten_by(
+    store: ObjectStore, version: icebergtable.TableVersion, ended: Collection[TombstoneRecord]
 ) -> list[Mapping[str, JsonValue]]:
+    """Snapshots of a table from before versions ended; `SnapshotsHeld` where one is held."""
+    files = frozenset(file.path for one in ended for file in one.files)
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)
         if commit and not files.isdisjoint(_ended_by(meaning_of(store, commit))):
-            return list(lineage)
+            forgotten = list(lineage)
+            if forgotten:
+                _refuse_held(store, version, forgotten)
+            return forgotten
     return []
 
 

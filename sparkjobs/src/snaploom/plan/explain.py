@@ -106,6 +106,7 @@ def _join_json(node: JoinNode) -> JsonValue:
         "relationship": node.relationship,
         "depth": node.depth,
         "groupBy": list(node.group_by),
+        "asOf": None if node.as_of is None else node.as_of.dump(),
     }
 
 
@@ -198,6 +199,8 @@ def _branches(tree: JoinTree, notes: Mapping[int, str]) -> Iterator[tuple[str, s
             about += f", grouped by {', '.join(node.group_by)}"
         if node.source != node.field_name:
             about += f", from {node.source}"
+        if node.as_of is not None:
+            about += f", {node.as_of.text}"
         if notes.get(node.number):
             about += f", {notes[node.number]}"
         yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 import networkx as nx
 
+from snaploom.models.asof import AsOf
 from snaploom.models.common import ROOT_FIELD, PathMissingMode
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
@@ -46,6 +47,7 @@ class Vertex:
     field_name: str
     group_by: tuple[str, ...] = ()
     path_missing_mode: PathMissingMode = PathMissingMode.ERROR
+    as_of: AsOf | None = None
 
     @cached_property
     def group_key(self) -> frozenset[str]:
@@ -162,7 +164,13 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
     by_name = {relationship.name: relationship for relationship in relationships}
     root = Vertex(model.root_data_source.data_source, ROOT_FIELD)
     others = (
-        Vertex(other.data_source, other.field_name, other.group_by, other.path_missing_mode)
+        Vertex(
+            other.data_source,
+            other.field_name,
+            other.group_by,
+            other.path_missing_mode,
+            other.as_of,
+        )
         for other in model.other_data_sources
     )
     vertices = {vertex.source: vertex for vertex in (*others, root)}
@@ -254,6 +262,7 @@ class JoinNode:
     """Empty for the root."""
     depth: int
     group_by: tuple[str, ...] = ()
+    as_of: AsOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,7 +495,7 @@ class _Search:
         depth = parent.depth + 1
         self.placed[vertex.source] = JoinNode(
             number, vertex.field_name, vertex.source, parent.field_name, parent.number,
-            relationship, depth, vertex.group_by,
+            relationship, depth, vertex.group_by, vertex.as_of,
         )  # fmt: skip
         tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))
         tied = tie.count > 1

@@ -18,7 +18,7 @@ from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.verdicts import TextJudge
-from snaploom.types.schemas import split_path
+from snaploom.types.schemas import path_text, split_path
 
 # Reads between declarations: sources that query others, and outputs read as sources.
 
@@ -93,6 +93,18 @@ class DeclaredColumns:
             if column in self.types:
                 return _missing_inside(self.types[column], parts[count:])
         return parts[0]
+
+    def type_of(self, path: str) -> DataType | None:
+        """The type of a column or a field of structs; None where it is not known."""
+        parts = split_path(path) or ()
+        for count in range(1, len(parts) + 1):
+            found = self.types.get(".".join(parts[:count]).lower())
+            rest = path_text(parts[count:])
+            if found is not None and rest and found.struct is not None:
+                return columns_of(found.struct.fields_).type_of(rest)
+            if found is not None:
+                return None if rest else found
+        return None
 
     def missing_of(self, path: str) -> str | None:
         """As `missing_part`, of a path as text; None as well where it is no path."""
@@ -251,20 +263,24 @@ def key_column_findings(relationship: DataRelationship, scope: Scope) -> Iterato
         ]
         for name in representation.data_sources:
             for path, part in fields:
-                yield from _of_source(name, part.field_name, relationship, path, scope)
+                yield from column_findings(name, part.field_name, relationship, path, scope)
 
 
 def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
-    """A finding for every column of `rootKey` and `groupBy` that its source does not declare."""
+    """A finding for every column of `rootKey`, `groupBy` and `asOf` that its source lacks."""
     model = output.spec.data_model
     root = model.root_data_source
     for place, column in enumerate(root.root_key):
         path = f"spec.dataModel.rootDataSource.rootKey[{place}]"
-        yield from _of_source(root.data_source, column, output, path, scope)
+        yield from column_findings(root.data_source, column, output, path, scope)
     for index, other in enumerate(model.other_data_sources):
         at = f"spec.dataModel.otherDataSources[{index}].transformations.groupBy.fieldNames"
         for place, column in enumerate(other.group_by):
-            yield from _of_source(other.data_source, column, output, f"{at}[{place}]", scope)
+            yield from column_findings(other.data_source, column, output, f"{at}[{place}]", scope)
+        times = {} if other.as_of is None else other.as_of.child_fields
+        for name, column in times.items():
+            path = f"spec.dataModel.otherDataSources[{index}].asOf.{name}"
+            yield from column_findings(other.data_source, column, output, path, scope)
 
 
 def undeclared_in_output(
@@ -292,9 +308,10 @@ def undeclared_in_output(
     return f"columns that DataSource/{name} declares: {listing(columns.names)}", guess
 
 
-def _of_source(
+def column_findings(
     name: str, column: str, owner: Resource, path: str, scope: Scope
 ) -> Iterable[Finding]:
+    """A finding about a column that a source, by its name, does not declare."""
     source, columns = scope.sources.get(name), scope.columns_of(name)
     if source is not None and columns is not None and columns.missing_of(column) is not None:
         yield undeclared_column(source, columns, column, owner, path, scope)

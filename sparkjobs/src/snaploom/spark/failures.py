@@ -58,6 +58,8 @@ class _Rule:
     expected: str | None = None
     message: str | None = None
     """Its meaning, where Spark's sentence only has the value found."""
+    field: str | None = None
+    """The field that is wrong whatever was at work, with names of groups in braces."""
 
 
 def _rule(
@@ -66,8 +68,9 @@ def _rule(
     hint: str,
     expected: str | None = None,
     message: str | None = None,
+    field: str | None = None,
 ) -> _Rule:
-    return _Rule(re.compile(pattern), error, hint, expected, message)
+    return _Rule(re.compile(pattern), error, hint, expected, message, field)
 
 
 _HEADER_HINT = (
@@ -206,6 +209,15 @@ _RULES = (
         "value in quotes for NULL",
         "records that fit the format and the schema",
         "a record cannot be read",
+    ),
+    _rule(
+        r"Could not read file: .{1,2000}\. (?P<found>there is no (?:sheet|table) .{1,512}|"
+        r"the option `(?:sheet|table)` names none); "
+        r"its (?P<option>sheet|table)s are (?P<expected>.+)",
+        errors.SourceNotReadable,
+        "name one of those that are expected; files without it need a source of their own",
+        message="a sheet or table of a file is to be read that is not there",
+        field="spec.hdfsLike.formatOptions.{option}",
     ),
     _rule(
         r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"
@@ -347,7 +359,7 @@ def translate(
             return rule.error(
                 rule.message or sentence,
                 resource=resource,
-                path=path,
+                path=rule.field.format(**groups) if rule.field else path,
                 found=found,
                 expected=groups.get("expected", rule.expected),
                 hint=rule.hint,

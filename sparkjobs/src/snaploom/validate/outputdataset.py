@@ -6,6 +6,7 @@ from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
 from snaploom.models.common import (
     NANOS_PER_MILLISECOND,
     NANOS_PER_SECOND,
+    DataType,
     PathMissingMode,
     TimeOffset,
 )
@@ -18,6 +19,7 @@ from snaploom.models.outputdataset import (
     TimestampFormat,
     UsedRelationship,
 )
+from snaploom.plan.tree import JoinTree
 from snaploom.policy.fields import (
     Findings,
     cron_findings,
@@ -32,7 +34,13 @@ from snaploom.policy.fields import (
 )
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.pods import spark_findings
-from snaploom.policy.references import DATA, Scope, output_column_findings, undeclared_in_output
+from snaploom.policy.references import (
+    DATA,
+    Scope,
+    column_findings,
+    output_column_findings,
+    undeclared_in_output,
+)
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
 from snaploom.policy.sqltext import SqlFacts
 from snaploom.sources.registry import declared
@@ -299,6 +307,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
     return (
         *_sources(output, scope),
         *_field_names(output),
+        *_as_of_rules(output),
         *tuple(
             finding for names, path in lists for finding in duplicate_findings(names, output, path)
         ),
@@ -337,6 +346,66 @@ def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Fi
         found=f"{first} and {path}",
         expected="each source once, the root included",
     )
+
+
+def _as_of_rules(output: OutputDataset) -> Iterator[Finding]:
+    for index, other in enumerate(output.spec.data_model.other_data_sources):
+        path = f"{_MODEL}.otherDataSources[{index}].asOf"
+        if other.as_of is not None and other.group_by:
+            yield output.finding(
+                "SL167",
+                path,
+                "asOf takes one row of a key, and groupBy takes all of them",
+                found=f"both, for DataSource/{other.data_source}",
+                expected="asOf, or transformations.groupBy",
+                hint="leave one of them out",
+            )
+        if other.as_of is not None and other.as_of.time_zone is not None:
+            yield from zone_findings(other.as_of.time_zone, output, f"{path}.timeZone")
+        length = None if other.as_of is None else other.as_of.tolerance
+        if length is not None and (length.month or length.year):
+            yield output.finding(
+                "SL167",
+                f"{path}.tolerance",
+                "months and years have no one length, by which two times could be compared",
+                found=f"{length.year} years and {length.month} months",
+                expected="weeks, days, hours, minutes or seconds",
+                hint="write `30d` for a month, or `365d` for a year",
+            )
+
+
+def as_of_findings(output: OutputDataset, tree: JoinTree, scope: Scope) -> Iterator[Finding]:
+    """Columns of as-of joins that parents do not declare, or whose types have no common order."""
+    places = {
+        other.field_name: index
+        for index, other in enumerate(output.spec.data_model.other_data_sources)
+    }
+    for node in tree.joins:
+        if node.as_of is None:
+            continue
+        path = f"{_MODEL}.otherDataSources[{places[node.field_name]}].asOf"
+        rule, parent = node.as_of, tree.node(node.parent).source
+        yield from column_findings(parent, rule.parent_field, output, f"{path}.parentField", scope)
+        columns = [(parent, rule.parent_field), (node.source, rule.child_field)]
+        if rule.child_until_field is not None:
+            columns.append((node.source, rule.child_until_field))
+        declared = [(scope.columns_of(name), column) for name, column in columns]
+        found = [None if known is None else known.type_of(column) for known, column in declared]
+        types = [DataType.variant_of(one) for one in found if one is not None]
+        fault = rule.fault(types) if len(types) == len(columns) else ""
+        if fault:
+            message, _, hint = fault.partition(": ")
+            yield output.finding(
+                "SL167",
+                f"{path}.childField",
+                message,
+                found="; ".join(
+                    f"{column} of DataSource/{name} is {type_}"
+                    for (name, column), type_ in zip(columns, types, strict=True)
+                ),
+                expected="times, or numbers, that compare without a guess",
+                hint=hint,
+            )
 
 
 def _field_names(output: OutputDataset) -> Iterator[Finding]:

@@ -184,7 +184,8 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
             "an Iceberg table is not registered as a table of files beside it",
             found=folder.register_table.name,
             expected="an output without it",
-            hint="read the table at `<folderUri>iceberg`, or register that place in your catalog",
+            hint="name a catalog's table by outputFolder.table in a new folder, or read the table "
+            "at `<folderUri>iceberg`",
         )
 
 

@@ -69,6 +69,26 @@ def test_columns_of_times_give_snapshots(database, opened, field, time_format, t
     assert found == {parse_instant(time): number for number, time in enumerate(times, 1)}
 
 
+@pytest.mark.parametrize("settings", [
+    {}, {"tablePredicates": ["LOT < 2", "lot >= 2"]},
+    {"snapshot": by_field("day", "ISO8601_DATE")},
+])  # fmt: skip
+def test_columns_of_unknown_types_are_left_out_by_schema_fields(spark, tmp_path, opened, settings):
+    make_duckdb(
+        spark,
+        tmp_path / "shop.db",
+        "CREATE TABLE odd (moment timestamptz, id uuid, lot int, day date)",
+        "INSERT INTO odd SELECT now(), '6f1c2f3e-0000-4000-8000-00000000000a', 1, '2024-05-01'",
+    )
+    with pytest.raises(SourceSchemaInvalid) as caught:
+        opened(in_duckdb(tmp_path / "shop.db", "odd")).read(NOW)
+    assert "schemaFields" in caught.value.hint
+    fields = [{"name": "ID", "dataType": {"string": {}}}]
+    source = opened(in_duckdb(tmp_path / "shop.db", "odd", schemaFields=fields, **settings))
+    (time,) = snapshot_times(source) if "snapshot" in settings else (NOW,)
+    assert rows_at(source, time) == [("6f1c2f3e-0000-4000-8000-00000000000a",)]
+
+
 def test_types_that_spark_does_not_know_are_read_as_others(spark, tmp_path, opened):
     values = {
         "ubigint": ("18446744073709551615", Decimal(2**64 - 1)),

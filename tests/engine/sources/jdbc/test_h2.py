@@ -6,7 +6,7 @@ import pytest
 from support.declared.sources import NOW, by_field, rows_at, snapshot_times
 from support.servers.databases import in_h2, make_h2
 
-from snaploom.errors import SourceNotReadable
+from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
 
 pytestmark = pytest.mark.spark
 
@@ -14,6 +14,8 @@ TABLE = """
 CREATE TABLE ORDERS (ID BIGINT, AT TIMESTAMP(9), "Na""me" VARCHAR);
 INSERT INTO ORDERS VALUES (1099511627776, '2024-01-01 00:00:00.123456789', 'a'),
   (2, '2024-01-02 00:00:00', NULL);
+CREATE TABLE ODD (ID BIGINT, LONG_AGO INTERVAL YEAR, ZONED TIMESTAMP(6) WITH TIME ZONE, "a b" INT);
+INSERT INTO ODD VALUES (1, INTERVAL '3' YEAR, '2024-01-01 00:00:00+01', 7);
 """
 
 
@@ -41,6 +43,15 @@ def test_times_finer_than_those_of_spark_lose_no_row(database, opened):
         1_704_067_200_123_456_000: [(2**40, "a")],
         1_704_153_600_000_000_000: [(2, None)],
     }
+
+
+@pytest.mark.parametrize("predicates", [[], ["ID = 1", "ID <> 1"]])
+def test_columns_of_unknown_types_are_left_out_by_schema_fields(database, opened, predicates):
+    with pytest.raises(SourceSchemaInvalid):
+        opened(in_h2(database, "ODD")).read(NOW)
+    fields = [{"name": "a b", "dataType": {"integer": {}}}]
+    source = opened(in_h2(database, "ODD", schemaFields=fields, tablePredicates=predicates))
+    assert rows_at(source, NOW) == [(7,)]
 
 
 def test_file_that_is_not_there_is_not_made(tmp_path, opened):

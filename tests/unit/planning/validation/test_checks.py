@@ -97,6 +97,9 @@ def faults(*resources: Any) -> list[tuple[str, str, str]]:
         pytest.param({}, [("SL149", "WARNING", "spec.outputFolder.dataFormat")], id="no-jar"),
         pytest.param(JAR, [], id="jar"),
         pytest.param(
+            {**JAR, "outputFolder.table": {"catalog": "lake", "name": "a.b"}}, [], id="of-catalog"
+        ),
+        pytest.param(
             {**JAR, "outputFolder.incompatibleSchema": "WARN"},
             [("SL184", "ERROR", "spec.outputFolder.incompatibleSchema")],
             id="breaks",

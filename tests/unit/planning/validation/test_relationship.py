@@ -371,3 +371,71 @@ def test_only_a_name_given_by_the_query_itself_needs_no_declaration(
 ) -> None:
     raws = [declared("customer", "name"), virtual("shaped", query)]
     assert ("SL158" in {code for code, _, _ in found(raws)}) is is_found
+
+
+# As-of joins: columns of both sides, and types that compare.
+
+TIMES = {"date": {"date": {}}, "instant": {"timestamp": {}}, "number": {"long": {}}}
+
+
+def as_of(parent: str, child: str, **more: object) -> list[Raw]:
+    """The sound set whose address is joined as of a time; both sources declare all kinds."""
+    columns = fields("customer_id", "name", **TIMES)
+    sources = [files(name, schemaFields=columns) for name in ("customer", "address")]
+    key_ = relationship("customer-id", (["customer", "address"], [key("customer_id")]))
+    rule = {"parentField": parent, "childField": child, **more}
+    sources[0]["spec"]["hdfsLike"]["snapshot"] = sources[1]["spec"]["hdfsLike"]["snapshot"] = {
+        "fromReadTime": {}
+    }
+    return [*sources, key_, output(**{"dataModel.otherDataSources.0.asOf": rule})]
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "more", "code", "field"),
+    [
+        ("instnt", "instant", {}, "SL158", "parentField"),
+        ("instant", "instnt", {}, "SL158", "childField"),
+        ("date", "date", {"childUntilField": "end"}, "SL158", "childUntilField"),
+        ("date", "date", {"ties": {"newestBy": "version"}}, "SL158", "ties.newestBy"),
+        ("instant", "name", {}, "SL167", "childField"),
+        ("instant", "number", {}, "SL167", "childField"),
+        ("instant", "date", {}, "SL167", "childField"),
+        ("date", "date", {"childUntilField": "instant"}, "SL167", "childField"),
+        ("date", "date", {"numberTolerance": 1}, "SL167", "childField"),
+        ("number", "number", {"tolerance": "P1D"}, "SL167", "childField"),
+        ("date", "date", {"tolerance": "P1M"}, "SL167", "tolerance"),
+        ("instant", "date", {"timeZone": "Europe/Berlln"}, "SL132", "timeZone"),
+    ],
+)
+def test_faults_of_as_of_joins(
+    parent: str, child: str, more: dict[str, object], code: str, field: str
+) -> None:
+    path = f"spec.dataModel.otherDataSources[0].asOf.{field}"
+    raws = as_of(parent, child, **more)
+    assert found(raws) == [(code, "OutputDataset/wide", path)]
+    (finding,) = validate(parsed(raws))
+    assert finding.found
+    assert finding.expected
+    assert finding.hint
+
+
+def test_source_joined_as_of_a_time_is_not_grouped_as_well() -> None:
+    raws = as_of("date", "date")
+    other = raws[-1]["spec"]["dataModel"]["otherDataSources"][0]
+    other["transformations"] = {"groupBy": {"fieldNames": ["customer_id"]}}
+    path = "spec.dataModel.otherDataSources[0].asOf"
+    assert found(raws) == [("SL167", "OutputDataset/wide", path)]
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "more"),
+    [
+        ("instant", "date", {"timeZone": "Europe/Berlin", "tolerance": "P7D"}),
+        ("number", "number", {"numberTolerance": 2.5, "direction": "NEAREST", "strict": True}),
+        ("date", "date", {"childUntilField": "date"}),
+    ],
+)
+def test_sound_as_of_joins_have_no_finding(
+    parent: str, child: str, more: dict[str, object]
+) -> None:
+    assert found(as_of(parent, child, **more)) == []

@@ -31,6 +31,8 @@ COUNTS = "snaploomCounts"
 """Custom property: the same for programs."""
 KEY = "snaploomRelationship"
 """Custom property: the DataRelationship, as far as it is about the two sources."""
+AS_OF = "snaploomAsOf"
+"""Custom property of an as-of join: by which time one of the rows of a key is the match."""
 
 Document = dict[str, JsonValue]
 
@@ -150,6 +152,8 @@ def _relationship(
     about: dict[str, JsonValue] = {
         "cardinality": "many-to-one", PROOF: str(proof), COUNTS: proof.counts, KEY: key,
     }  # fmt: skip
+    if node.as_of is not None:
+        about[AS_OF] = node.as_of.dump()
     return {
         "type": "foreignKey",
         "from": source[0] if len(source) == 1 else list(source),
@@ -301,15 +305,17 @@ def _texts(value: JsonValue) -> tuple[str, ...]:
 
 def _column(tables: Sequence[Document], text: str) -> Column | None:
     """The column that a reference by ids, or by names with points, is about."""
+    text = text.removeprefix("#")
     if "#" in text:
         return None  # of another contract
     if "/" not in text:
         name, *names = text.split(".")
         return _walk(tables, "name", name, [("properties", each) for each in names])
-    section, name, *rest = [*text.strip("/").split("/"), ""][:-1] or ["", ""]
-    if section != "schema" or len(rest) % 2:
+    steps = text.strip("/").split("/")
+    pairs = list(zip(steps[::2], steps[1::2], strict=False))
+    if len(steps) % 2 or not pairs or pairs[0][0] != "schema":
         return None
-    return _walk(tables, "id", name, list(zip(rest[::2], rest[1::2], strict=True)))
+    return _walk(tables, "id", pairs[0][1], pairs[1:])
 
 
 def _walk(
@@ -375,9 +381,14 @@ def data_relationships(contract: Mapping[str, JsonValue]) -> ReadRelationships:
 class _Reader:
     def __init__(self) -> None:
         self._found: dict[str, dict[tuple[KeyComponent, ...], list[str]]] = {}
+        self._seen: set[tuple[tuple[Column, ...], tuple[Column, ...]]] = set()
         self.notes: list[str] = []
 
     def add(self, key: ForeignKey) -> None:
+        ends = key.source, key.target
+        if ends in self._seen and not key.fault:
+            return  # the same, at a table and at its column
+        self._seen.add(ends)
         try:
             name, sides = self._own(key) if KEY in key.about else self._foreign(key)
         except ValidationError as error:
@@ -422,17 +433,19 @@ class _Reader:
         if source == target:
             raise _LeftOut(f"both ends are {source}: the other role needs a DataSource of its own")
         words = [_resource_part(text) for text in (source, target, key.source[-1].path[-1])]
-        options = ("-".join(words[:2]), f"{words[0]}-{words[2]}", "-".join(words))
-        name = next((each for each in options if each not in self._found), options[-1])
+        pieces = [words[:2], [words[0], words[2]], *([*words[:2], str(n)] for n in range(2, 999))]
+        options = ("-".join(each) for each in pieces if all(each))
+        name = next(each for each in options if each not in self._found)
         pairs = [
             self._components(key, one, other)
             for one, other in zip(key.source, key.target, strict=True)
         ]
         sides = ((source, [pair[0] for pair in pairs]), (target, [pair[1] for pair in pairs]))
-        return name, [
+        representations = [
             Representation.model_validate({"dataSources": [table], "joinKey": parts})
             for table, parts in sides
         ]
+        return ObjectMeta.model_validate({"name": name}).name, representations
 
     def _components(self, key: ForeignKey, one: Column, other: Column) -> tuple[Document, Document]:
         types = [_type_of(one), _type_of(other)]

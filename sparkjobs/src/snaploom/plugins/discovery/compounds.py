@@ -21,6 +21,8 @@ from snaploom.plugins.discovery.scratch import combined, inclusion
 
 _ROLE = 0.85
 """Likeness of a column that has a word beside the name of a key, as `team_id_winner`."""
+_OF_LISTS = frozenset({"line", "position", "pos", "sequence", "seq", "row", "zeile"})
+"""Words of numbers that count the rows of a list."""
 _MOST_ROLES = 6
 """Combinations of columns that may refer to one key."""
 
@@ -79,14 +81,25 @@ def _is_key(key: Key, profile: SourceProfile, refers: Collection[str]) -> bool:
     )
 
 
-def doubt_about(one: Relationship, parent: SourceProfile, main: Key | None) -> str:
-    """Reason for which columns, all of which refer, may be no key of an entity; empty without any.
+def doubt_about(
+    one: Relationship,
+    child: SourceProfile,
+    parent: SourceProfile,
+    main: Key | None,
+    *,
+    all_refer: bool,
+) -> str:
+    """Reason for which columns may be no key of an entity; empty without any.
 
-    `main` is the key of the parent that is likeliest meant.
+    `main` is the key of the parent that is likeliest meant; `all_refer` is whether each of the
+    child's columns refers to something by itself.
     """
     for name in (one.child, one.parent):
         if not AGGREGATED.isdisjoint(words_of(name)):
             return f"{name} may have sums of other sources"
+    if not all_refer:
+        counted = _counted(one, child)
+        return f"{counted} counts the rows of {one.child} itself" if counted else ""
     if main is not None and len(main.columns) == 1:
         return f"{parent.name} has a key of its own"
     rest = [column for column in parent.columns if column.name not in one.parent_columns]
@@ -98,6 +111,24 @@ def doubt_about(one: Relationship, parent: SourceProfile, main: Key | None) -> s
     return (
         f"{parent.name} has only numbers beside it, and may have sums" if rest and are_sums else ""
     )
+
+
+def _counted(one: Relationship, child: SourceProfile) -> str:
+    """The column that numbers the rows of a list, each of the other columns' values one."""
+    columns = [child.column(name) for name in one.child_columns]
+    keys = combined([column.values for column in columns])
+    for place, column in enumerate(columns):
+        words = column_words(column.name, child.prefix)
+        if column.type.family is Family.WHOLE and not _OF_LISTS.isdisjoint(words.whole):
+            owners = ", ".join(f"k{n}" for n in range(len(columns)) if n != place)
+            gaps = keys.rows.scratch.number(
+                f"SELECT count(*) FROM (SELECT 1 FROM {keys.keys} GROUP BY {owners} HAVING "
+                f"min(k{place}) NOT IN (0, 1) OR max(k{place}) - min(k{place}) >= count(*) "
+                f"OR max(n) > 1)"
+            )
+            if not gaps:
+                return column.name
+    return ""
 
 
 def _compounds(
@@ -117,7 +148,9 @@ def _compounds(
     for chosen in islice(product(*options), _MOST_ROLES):
         columns = [column for _, column in chosen]
         is_generic = all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in columns)
-        if len({column.name for column in columns}) == len(columns) and not is_generic:
+        roles = {_role(child, c, parent, t) for c, t in zip(columns, targets, strict=True)} - {()}
+        is_one = len({column.name for column in columns}) == len(columns) and len(roles) < 2
+        if is_one and not is_generic:
             likeness = min(each for each, _ in chosen)
             one = _compound(child, columns, likeness, parent, targets, own)
             if one is not None:
@@ -152,6 +185,14 @@ def _compound(
         rows_per_key=mean,
         rows_beside=beside,
     )
+
+
+def _role(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> tuple[str, ...]:
+    """The words of a column that the key does not have: old of `old_site_id`."""
+    theirs = column_words(target.name, parent.prefix).whole
+    return tuple(w for w in column_words(column.name, child.prefix).whole if w not in theirs)
 
 
 def _alike(

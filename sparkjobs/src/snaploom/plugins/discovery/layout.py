@@ -428,6 +428,19 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
     )
 
 
+def without_parts(layout: Layout) -> tuple[Layout, ...]:
+    """The files of each number that was taken for that of a part, as sources of their own."""
+    groups: dict[tuple[Piece, ...], list[tuple[FoundFile, ParsedPath]]] = defaultdict(list)
+    for file, values in zip(layout.files, layout.values, strict=True):
+        pieces = [
+            Piece(Kind.TEXT, value) if piece.kind is Kind.ANY else piece
+            for piece, value in zip(layout.pieces, values, strict=True)
+        ]
+        joined = _joined(pieces, values)
+        groups[joined.pieces].append((file, joined))
+    return tuple(_layout(layout.data_format, members) for members in groups.values())
+
+
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
     marks = {
         Kind.TEXT: "",

@@ -5,6 +5,8 @@ same name); what follows from it is decided in `relationships`.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,7 +41,7 @@ SELF_WORDS = frozenset({
     "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
     "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "replaces",
-    "prerequisite", "upper", "parentcategory", "head",
+    "prerequisite", "upper", "parentcategory", "head", "reportsto",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
 PERSON_ROLES = frozenset({
@@ -47,16 +49,18 @@ PERSON_ROLES = frozenset({
     "reviewed", "approver", "approved", "editor", "edited", "updated", "modified", "changed",
     "submitter", "submitted", "sender", "recipient", "receiver", "agent", "rep", "representative",
     "seller", "salesperson", "buyer", "requester", "requested", "requestor", "manager", "mgr",
-    "boss", "superior", "vorgesetzter", "vorgesetzte", "reports",
+    "boss", "superior", "vorgesetzter", "vorgesetzte", "reports", "reportsto",
     "supervisor", "teacher", "instructor", "advisor", "coach", "operator", "handler", "responsible",
     "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
     "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
+    "scorer", "assist", "captain",
 })  # fmt: skip
 """Words of columns that refer to a person by role, and not by the table's name."""
 PERSON_TABLES = frozenset({
     "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
+    "player", "athlete",
 })  # fmt: skip
 """Words of tables of persons, in the singular and as they are written."""
 ROLES = frozenset({
@@ -64,21 +68,27 @@ ROLES = frozenset({
     "first", "last", "prev", "previous", "next", "old", "new", "current", "primary", "secondary",
     "main", "default", "preferred", "final", "home", "away", "bill", "billing", "billed", "ship",
     "shipping", "shipped", "sold", "delivery", "departure", "arrival", "pickup", "dropoff",
-    "refunded", "returned", "return", "alternate", "von", "nach", "ziel", "quelle", "haupt",
-    "rechnungs", "liefer", "versand", "abhol", "alt", "neu",
+    "refunded", "returned", "return", "alternate", "init", "initial", "upstream", "downstream",
+    "via", "winner", "loser", "winning", "losing", "visitor", "visiting", "von", "nach", "ziel",
+    "quelle", "haupt", "rechnungs", "liefer", "versand", "abhol", "alt", "neu",
 })  # fmt: skip
 """Words beside the name of a table that distinguish several roles of it."""
 COUNTERS = frozenset({"num", "number", "no", "nr", "nbr", "anzahl"})
 """Words that count what follows them, as in `number_of_stores`, and identify at the end."""
 ORDINALS = frozenset({
     "line", "position", "pos", "version", "year", "season", "month", "week", "day", "quarter",
-    "period", "round", "stint", "lap", "sequence", "row", "jahr", "monat", "tag", "zeile", "hour",
+    "period", "round", "stint", "lap", "sequence", "seq", "row", "jahr", "monat", "tag", "zeile",
+    "hour",
 })  # fmt: skip
 """Words of whole numbers that may be a part of a key, beside a reference."""
 AGGREGATED = frozenset({
     "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup",
 })  # fmt: skip
 """Words of tables that hold sums of another one."""
+_MEASURES = frozenset({
+    *COUNTERS, *NUMERIC, *ID_WORDS, "max", "min", "avg", "mean", "sum", "n", "is", "has", "of",
+})  # fmt: skip
+"""Words beside a noun that make it a number of something, or a question."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
                     "key", "nr", "id", "no")  # fmt: skip
 """The endings of compounds such as `kundennr` or `orderkey`."""
@@ -150,7 +160,7 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
     words = words_of(name)
     if prefix and len(words) > 1 and words[0] == prefix:
         words = words[1:]
-    counts = len(words) > 1 and words[0] in COUNTERS and (words[1] == "of" or _is_plural(words[-1]))
+    counts = len(words) > 1 and words[0] in COUNTERS and (words[1] == "of" or is_plural(words[-1]))
     base = [word for word in words if counts or word not in ID_WORDS]
     has_id = len(base) < len(words)
     if not has_id:
@@ -160,7 +170,43 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
     return ColumnWords(words, tuple(base), has_id)
 
 
-def _is_plural(word: str) -> bool:
+@lru_cache(maxsize=1024)
+def nouns(columns: tuple[str, ...], prefix: str = "") -> Mapping[str, tuple[str, bool]]:
+    """Names of columns in several roles without these: node of `init_node` beside `term_node`.
+
+    A role is the one word in which names differ: in front, behind a word for a key, or a letter or
+    a number behind. Words that measure something are none. The second value is whether one of the
+    words is known as a role. `prefix` is as of `column_words`.
+    """
+    alike: dict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
+    for name in columns:
+        words = column_words(name, prefix).whole or ("",)
+        options = [(words[0], words[1:], False)]
+        if len(words) == 1:  # fnode beside tnode
+            options = [(words[0][0], (words[0][1:],), False)] if len(words[0]) > _SHORTEST else []
+        elif len(words[-1]) == 1 or words[-1].isdigit() or words[-2] in ID_WORDS:
+            options.append((words[-1], words[:-1], True))
+        for role, rest, is_behind in options:
+            base = [word for word in rest if word.isalpha() and len(word) > 1]
+            if role not in _MEASURES and not ID_WORDS.issuperset(base):
+                alike["_".join(rest), is_behind].setdefault(role, name)
+    found: dict[str, tuple[str, bool]] = {}
+    for (noun, _), names in alike.items():
+        is_known = any(role in ROLES or len(role) == 1 or role.isdigit() for role in names)
+        for name in names.values() if len(names) > 1 else ():
+            found.setdefault(name, (noun, is_known))
+    return found
+
+
+_IN_ROLE = 0.95
+"""Likeness of the whole name of a key beside a role: gender_code_id of codes with a code_id."""
+_SHORTEST = 3
+"""Letters of a name of one word, of which the first one may be a role."""
+
+
+def is_plural(word: str) -> bool:
+    """Whether a word, or the last one of a name, is a plural by its ending."""
+    word = word.lower()
     return word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
@@ -318,7 +364,9 @@ def key_likeness(
             else (0.85 * (table_likeness(theirs.base, own) >= 0.9))
         )
     if not theirs.base:
-        return table_likeness(base, table)
+        extent = len(theirs.whole)
+        is_in_role = extent > 1 and theirs.whole in (mine.whole[-extent:], mine.whole[:extent])
+        return _IN_ROLE if is_in_role else table_likeness(base, table)
     if mine.whole in (theirs.whole, words_of(parent)) or (
         base == theirs.base and mine.has_id == theirs.has_id
     ):

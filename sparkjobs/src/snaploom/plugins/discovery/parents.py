@@ -29,7 +29,7 @@ from snaploom.plugins.discovery.foundfiles import (
     nobody,
 )
 from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
-from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, table_words
+from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, is_plural, table_words
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import (
     Relationship,
@@ -215,10 +215,12 @@ def _compounds(
             others.append(LeftOut(ones[0].source, f"several sources have this key: {targets}"))
             continue
         (one,) = homes
-        if not all((one.child, (column,)) in referring for column in one.child_columns):
+        all_refer = all((one.child, (column,)) in referring for column in one.child_columns)
+        ends = profiles[one.child], profiles[one.parent]
+        why = doubt_about(one, *ends, primary.get(one.parent), all_refer=all_refer)
+        if not all_refer and not why:
             clear.append(one)
             continue
-        why = doubt_about(one, profiles[one.parent], primary.get(one.parent))
         unsure.append(Choice((one,), None if why else one, False, _effect(one, profiles), why))
     return unsure, clear, others
 
@@ -283,11 +285,16 @@ def _choice(
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
-    least = LIKE_NAME if not best.is_by_chance else SAME_NAME if rest else LIKE_ENOUGH
+    least = LIKE_NAME if best.is_proved else SAME_NAME if rest else LIKE_ENOUGH
     if (
-        best.normalize or best.likeness < least or (best.is_by_chance and not best.is_at_home)
+        best.normalize
+        or best.likeness < least
+        or (best.is_by_chance and not best.is_at_home)
+        or (best.included.compared == 1 and best.likeness < 1)
     ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
+    if best.included.compared == 1 and best.likeness < 1 and is_plural(best.child_columns[0]):
+        margin = min(margin, 0.0)  # a column that is called modes has a list of them
     near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:

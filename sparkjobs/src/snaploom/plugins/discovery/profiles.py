@@ -29,7 +29,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import LeftOut, refuse_secret
 from snaploom.plugins.discovery.layout import Layout, TableFolder
-from snaploom.plugins.discovery.names import common_prefix
+from snaploom.plugins.discovery.names import common_prefix, nouns
 from snaploom.plugins.discovery.scratch import (
     SNAPSHOT,
     AskDatabase,
@@ -303,6 +303,13 @@ class SourceProfile:
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))
+
+    @cached_property
+    def nouns(self) -> Mapping[str, tuple[str, bool]]:
+        """Names of columns in several roles without these, and whether these are known."""
+        return nouns(
+            tuple(column.name for column in self.columns if column.may_be_key), self.prefix
+        )
 
     @property
     def rows(self) -> int:

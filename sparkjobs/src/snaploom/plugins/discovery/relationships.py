@@ -53,6 +53,14 @@ _PERSON_NAME = 0.95
 """Likeness as which that counts where no other table of persons is there."""
 _SIDE_COLUMN = 0.45
 """Factor of a name's likeness where the parent's column is unique, but not its key."""
+_IN_ROLE = 0.95
+"""Factor of the likeness of a name without its role, which other columns have in other roles."""
+_MAYBE_ROLE = 0.6
+"""Likeness of a number without a word for a key, in what may be a role: no more than a guess."""
+_SELF_ROLE = 0.69
+"""Likeness of a column that names its own table, in no role of those that refer to it: a guess."""
+_OTHER_WORD = 0.9
+"""Factor where another column is the key, and this one has another word for "identifies a row"."""
 NAMED = 0.95
 """Likeness from which a name is that of a table, a role beside it included."""
 MOST_REPEATED = 0.05
@@ -103,6 +111,12 @@ class Relationship:
     """Whether the columns that refer name the parent's table, whatever its key is called."""
     is_guess: bool = False
     """Whether it was chosen without certainty, and nobody confirmed it."""
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether so many values are there that it is no chance, whatever the names."""
+        are_many = self.included.compared >= _MANY_NUMBERS
+        return are_many and not self.is_by_chance and self.included.share > 1 - _EXPLAINS
 
     @property
     def spelling(self) -> str:
@@ -194,6 +208,8 @@ def judge(
     """The evidence that values of a column are keys of another source's rows."""
     likeness = _likeness(child, column, parent, target, primary)
     written = inclusion(column.values, target.values)
+    if likeness >= SAME_NAME:
+        written = _known(column, target, written)
     share, steps = _normalized(column, target, written) if likeness >= LIKE_NAME else (written, ())
     used = min(1.0, share.share * column.values.distinct / max(1, target.values.distinct))
     if target.rows < parent.rows and share.compared:
@@ -239,6 +255,15 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _known(column: ColumnProfile, target: ColumnProfile, share: Inclusion) -> Inclusion:
+    """The share without 0 or -1, where that is less than every key: it stands for "unknown"."""
+    low, rest = column.low, share.compared - 1
+    if low not in (0, -1) or target.low is None or target.low <= low or not rest:
+        return share
+    included = min(1.0, share.share * share.compared / rest)
+    return replace(share, share=included, compared=rest, basis=f"{share.basis}, {low} aside")
 
 
 def _normalized(
@@ -360,8 +385,9 @@ def _odds(
 
 def _home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
     """Likeness of what a column identifies to the name of a table."""
-    base = column_words(column.name, child.prefix).base or table_words(child.name)
-    return table_likeness(base, table_words(parent.name))
+    names = (column.name, child.nouns.get(column.name, (column.name, False))[0])
+    bases = (column_words(name, child.prefix).base or table_words(child.name) for name in names)
+    return max(table_likeness(base, table_words(parent.name)) for base in bases)
 
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
@@ -424,6 +450,11 @@ def _are_counters(
     )
 
 
+def _is_coded(column: ColumnProfile) -> bool:
+    """Whether texts are as short as codes of countries or airports are."""
+    return 0 < column.mean_length <= _CODE_LENGTH
+
+
 def _names_own_table(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, likeness: float
 ) -> bool:
@@ -445,11 +476,28 @@ def _likeness(
     target: ColumnProfile,
     primary: Mapping[str, Key],
 ) -> float:
-    words = column_words(column.name, child.prefix)
+    likeness = _likeness_as(column.name, child, column, parent, target, primary)
+    noun, is_known = child.nouns.get(column.name, ("", False))
+    if not noun or likeness >= SAME_NAME or column.is_unique:
+        return likeness
+    in_role = _IN_ROLE * _likeness_as(noun, child, column, parent, target, primary)
+    has_id = column_words(column.name, child.prefix).has_id
+    # A number may as well be of what is called so: unit_sales beside store_sales.
+    is_sure = is_known or has_id or column.type.family is not Family.WHOLE
+    return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _likeness_as(
+    name: str,
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    primary: Mapping[str, Key],
+) -> float:
+    words = column_words(name, child.prefix)
     is_main = _is_main(parent, target, primary)
-    likeness = key_likeness(
-        column.name, child.prefix, child.name, target.name, parent.prefix, parent.name
-    )
+    likeness = key_likeness(name, child.prefix, child.name, target.name, parent.prefix, parent.name)
     if child is parent:
         likeness = _self_likeness(child, column, target, likeness)
     elif not words.base and is_sequence(column) and is_sequence(target):
@@ -461,8 +509,10 @@ def _likeness(
         is_number and is_sequence(target) and child is not parent
         and table_likeness(words.base, table_words(parent.name)) < named
     ):  # fmt: skip
-        is_same = is_main and words.whole == column_words(target.name, parent.prefix).whole
-        likeness = min(likeness, LIKE_NAME) if is_same else 0.4 * likeness  # a measure
+        key, is_in_role = column_words(target.name, parent.prefix), name != column.name
+        is_same = words.whole == key.whole or (is_in_role and words.base == key.base)
+        limit = _MAYBE_ROLE if is_in_role else LIKE_NAME
+        likeness = min(likeness, limit) if is_main and is_same else 0.4 * likeness  # a measure
     if (
         likeness < SAME_NAME and child is not parent and is_sequence(target)
         and names_more(words.base, table_words(parent.name))
@@ -475,11 +525,19 @@ def _likeness(
             likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
     other = column_words(target.name, parent.prefix)
-    is_key = other.has_id and names_own_table(target, parent)
+    is_text = column.type.family is target.type.family is Family.TEXT
+    # link_type of link_types, though these have a link_type_id as well.
+    is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id)
+    if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
+        # One of the codes of a country, as long as the column's.
+        is_code |= abs(column.mean_length - target.mean_length) < 1 and _is_coded(target)
     is_aggregate = other.has_id and not AGGREGATED.isdisjoint(table_words(parent.name))
+    is_base = words.base[-len(other.base) :] == other.base
+    if not is_main and is_base and words.whole[-1] != other.whole[-1]:
+        likeness *= _OTHER_WORD  # store_number of stores whose key is store_id
     if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
-    if likeness < LIKE_NAME and is_main and names_a_person(column.name, child.prefix, parent.name):
+    if likeness < LIKE_NAME and is_main and names_a_person(name, child.prefix, parent.name):
         return PERSON_ROLE
     return likeness
 
@@ -491,15 +549,18 @@ def _self_likeness(
     words = column_words(column.name, table.prefix)
     own = table_words(table.name)
     named = column_words(target.name, table.prefix).base
+    known = {*words.whole, *words.base}  # MANAGERID is managerid, and manager
     if column.is_unique or not words.base or not (column.may_be_key and target.may_be_key):
         return 0.0
-    if not set(words.whole) & SELF_WORDS:
-        return likeness if likeness >= SAME_NAME and len(words.base) > len(named or own) else 0.0
+    if not known & SELF_WORDS:
+        is_one = likeness >= SAME_NAME and len(words.base) > len(named or own)
+        # observation_source_code_id of observations is a code.
+        return (_SELF_ROLE if is_sequence(target) else likeness) if is_one else 0.0
     rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
     if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
         # manager_staff_id of stores refers to staff; the parent_station of a stop is a stop.
         return LIKE_NAME if column.nulls and "parent" in words.whole else 0.0
-    is_of_persons = not set(words.whole) & PERSON_ROLES or is_table_of_persons(table.name)
+    is_of_persons = not known & PERSON_ROLES or is_table_of_persons(table.name)
     return 0.9 if is_of_persons else LIKE_NAME
 
 

@@ -33,7 +33,13 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.keys import FEWEST_ROWS, single_keys
-from snaploom.plugins.discovery.layout import Layout, TableFolder, merged_layout, takes_others
+from snaploom.plugins.discovery.layout import (
+    Layout,
+    TableFolder,
+    merged_layout,
+    takes_others,
+    without_parts,
+)
 from snaploom.plugins.discovery.names import column_words, words_of
 from snaploom.plugins.discovery.paths import COMPRESSED, Kind
 from snaploom.plugins.discovery.profiles import (
@@ -43,7 +49,7 @@ from snaploom.plugins.discovery.profiles import (
     ReadTable,
     SourceProfile,
 )
-from snaploom.plugins.discovery.scratch import OutOfTime, Scratch, inclusion
+from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
 from snaploom.plugins.discovery.typedfiles import (
@@ -168,6 +174,42 @@ def _are_parts(profiles: Sequence[SourceProfile]) -> bool:
     return not any(inclusion(one, other).share for one, other in combinations(columns, 2))
 
 
+# Files that are tables of their own, though names differ in a number: agg_3_sales, agg_4_sales.
+
+_MOST_TABLES = 50
+
+
+def _are_tables(profile: SourceProfile) -> bool:
+    """Whether files of different numbers have other references, or few columns in common."""
+    layout, rows = profile.origin, profile.snapshot.rows
+    if not isinstance(layout, Layout) or layout.table:
+        return False
+    if layout.data_format == "csv" and profile.has_one_schema:
+        return False
+    places = [n for n, piece in enumerate(layout.pieces) if piece.kind is Kind.ANY]
+    numbers = {
+        file.uri: tuple(values[n] for n in places)
+        for file, values in zip(layout.files, layout.values, strict=True)
+    }
+    if not 1 < len(set(numbers.values())) <= _MOST_TABLES:
+        return False
+    columns = [column for column in profile.columns if column.values.columns]
+    given = ", ".join(f"count({column.values.columns[0]})" for column in columns)
+    counted = f"SELECT {FILE}, count(*), {given} FROM {rows.table} GROUP BY {FILE}"
+    some: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    full: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for file, total, *counts in rows.scratch.all(counted) if columns else ():
+        number = numbers[rows.files[int(str(file))]]
+        some[number] |= {c.name for c, count in zip(columns, counts, strict=True) if count}
+        full[number] |= {c.name for c, count in zip(columns, counts, strict=True) if count == total}
+    references = {c.name for c in columns if column_words(c.name, profile.prefix).has_id}
+    return any(
+        2 * len(some[one] & some[other]) < len(some[one] | some[other])
+        or references & ((full[one] - some[other]) | (full[other] - some[one]))
+        for one, other in combinations(some, 2)
+    )
+
+
 # Reads a bounded part of each source, and keeps its profile.
 
 
@@ -186,6 +228,12 @@ def profiles_of(
     look = _Look(Scratch(), meter, budget, tables_of_files)
     for layout in layouts:
         look.keep(_place(layout), layout.data_format, partial(look.files, layout))
+    for profile in filter(_are_tables, tuple(look.profiles)):
+        assert isinstance(profile.origin, Layout)
+        look.profiles.remove(profile)
+        for layout in without_parts(profile.origin):
+            named = replace(layout, name=_free(taken, layout.name))
+            look.keep(_place(named), named.data_format, partial(look.files, named))
     for layout, parts in siblings_of(look.profiles):
         taken.difference_update(name.casefold() for name in parts)
         look.profiles = [profile for profile in look.profiles if profile.name not in parts]

@@ -227,7 +227,7 @@ def _of_query(bundle: Bundle, query: str, aliases: Mapping[str, str], read: Read
 def _keys(
     bundle: Bundle, tree: JoinTree, node: JoinNode, found: Mapping[int, Found]
 ) -> Iterator[InputColumn]:
-    """Columns of the key by which a source is joined to its parent, of both."""
+    """Columns of the key, and times, by which a source is joined to its parent, of both."""
     if not node.relationship:
         return
     relationship = bundle.relationship(node.relationship)
@@ -237,6 +237,10 @@ def _keys(
             for field in component.fields_:
                 columns = found[side.number].get(_top(field.field_name), ())
                 yield from (replace(one, changes=steps) for one in columns)
+    if node.as_of is not None:
+        yield from found[node.parent_number].get(_top(node.as_of.parent_field), ())
+        for name in node.as_of.child_fields.values():
+            yield from found[node.number].get(_top(name), ())
 
 
 def _top(path: str) -> str:

@@ -310,12 +310,14 @@ def _measures(node: Node) -> list[tuple[str, str]]:
     measure = node.measure
     if measure is None:
         return []
-    unmatched = measure.in_ - measure.matched - measure.null_keys
+    unmatched = measure.unmatched
     return [
         ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows{of_left(measure)}, "
                     f"{share(measure.matched, measure.in_)}"),
         ("in the output", "" if measure.rows is None else f"{number(measure.rows)} rows have it"),
         ("NULL keys", f"{number(measure.null_keys)}, {share(measure.null_keys, measure.in_)}"),
+        ("NULL times", "" if measure.null_times is None else number(measure.null_times)),
+        ("beyond tolerance", number(measure.beyond_tolerance) if measure.beyond_tolerance else ""),
         ("without a match", number(unmatched) if unmatched > 0 else ""),
         *(("warning", text) for text in node.warnings),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ from snaploom.run.session.classarchive import SMALL_BYTES
 from snaploom.run.session.providers import OpenSession
 from snaploom.run.session.spark import build_session, translated
 from snaploom.run.weaving.preparation import folder_store
-from snaploom.run.weaving.registration import drop_registered
+from snaploom.run.weaving.registration import drop_table
 from snaploom.spark.types import same_types, schema_of, struct_from
 
 # Checks published files against their records: rows, schema, keys of the root.
@@ -187,9 +187,10 @@ def remove_output(
     owner = FolderOwner(output.name, metadata.namespace or "", metadata.uid or "")
     store = folder_store(output, allow=allow)
     table = None
-    if output.spec.output_folder.register_table is not None:
+    declared = output.spec.output_folder
+    if declared.register_table is not None or declared.table is not None:
         spark = build_session("snaploom delete", output.spec.run, allow)
-        table = drop_registered(spark, output, store.uri)
+        table = drop_table(spark, output, store.uri)
         check()
     removal = remove_folder(store, owner, run)
     return Removed(

@@ -49,13 +49,20 @@ def snapshot_findings(
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
             samples, about = (rows.keys, _near_miss(rows)) if rows else ((), "")
+            if join.beyond_tolerance:
+                late = f"{join.beyond_tolerance:,} beyond the tolerance"
+                about = f"{about}; {late}" if about else late
             yield _finding(
                 DataFindingKind.UNMATCHED, source, join.child, join.unmatched, time, of=join.in_,
                 left=left, samples=samples, about=about,
             )  # fmt: skip
-        if join.null_keys > 0:
-            kind = DataFindingKind.NULL_KEYS
-            yield _finding(kind, source, join.child, join.null_keys, time, of=join.in_, left=left)
+        nulls = {
+            DataFindingKind.NULL_KEYS: join.null_keys,
+            DataFindingKind.NULL_TIMES: join.null_times or 0,
+        }
+        for kind, count in nulls.items():
+            if count > 0:
+                yield _finding(kind, source, join.child, count, time, of=join.in_, left=left)
     for one in record.excluded:
         if one.reason is ExclusionReason.SNAPSHOT_MISSING:
             source = sources.get(one.field_name, "")
@@ -66,11 +73,15 @@ def snapshot_findings(
 
 def _near_miss(unmatched: UnmatchedRows) -> str:
     """The number of these rows that would match under the best normalisation, for people."""
+    others = unmatched.other_times or 0
+    times = f"{others:,} have their key at other times" if others else ""
     if not unmatched.near_misses:
-        return ""
+        return times
     best = unmatched.near_misses[0]
     steps = ", ".join(one.value for one in best.normalize)
-    return f"{best.rows:,} of {unmatched.rows:,} would with normalize: [{steps}]"
+    effect = "would" if unmatched.other_times is None else "would find their key"
+    near = f"{best.rows:,} of {unmatched.rows:,} {effect} with normalize: [{steps}]"
+    return f"{times}; {near}" if times else near
 
 
 def column_findings(

@@ -304,11 +304,18 @@ def prepare(
 
 
 def table_library(spark: SparkSession, output: OutputDataset) -> TableLibrary | None:
-    """Return the library that writes an output's Iceberg table; None for other formats."""
+    """Return the library that writes an output's Iceberg table; None for other formats.
+
+    Raises:
+        PublicationError: Iceberg, or the catalog of the table, is not in the session's settings.
+    """
     if output.spec.output_folder.data_format is not DataFormat.ICEBERG:
         return None
     require_iceberg(spark, output.identity)
-    return IcebergLibrary(spark)
+    library = IcebergLibrary(spark)
+    if (table := output.spec.output_folder.table) is not None:
+        library.of_catalog(str(table))
+    return library
 
 
 def folder_store(

@@ -18,12 +18,13 @@ from pyspark.sql.types import StructType
 from snaploom.errors import PublicationError
 from snaploom.models.outputdataset import OutputDataset, TimestampFormat
 from snaploom.models.report import RegisteredTable, UnregisteredTable
-from snaploom.output import history, layout
+from snaploom.output import history, icebergtable, layout
 from snaploom.output.folder import Folder
 from snaploom.output.state import FolderState, Version
 from snaploom.plan.times import hive_of, partition_of
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.run.session.spark import translated
+from snaploom.run.weaving.preparation import table_library
 from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import same_types, struct_from
 from snaploom.types.schemas import quote
@@ -131,10 +132,13 @@ class TableRegistration:
         return self._spark.sql(statement).collect()
 
 
-def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
-    """Take the table of an output out of the catalog, where it is ours; its files stay."""
+def drop_table(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable | None:
+    """Take the table of an output, if any, out of the catalog, where it is ours; its files stay."""
+    if output.spec.output_folder.table is not None:
+        return _drop_of_catalog(spark, output, uri)
     declared = output.spec.output_folder.register_table
-    assert declared is not None
+    if declared is None:
+        return None
     table = _quoted(declared.name)
     with translated(output.identity):
         if not spark.catalog.tableExists(table):
@@ -144,6 +148,21 @@ def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> Unr
             return UnregisteredTable(name=declared.name, left=owner or _NOBODYS)
         spark.sql(f"DROP TABLE {table}")
     return UnregisteredTable(name=declared.name, is_dropped=True)
+
+
+def _drop_of_catalog(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
+    name = str(output.spec.output_folder.table)
+    library = table_library(spark, output)
+    assert library is not None  # only an Iceberg output has one
+    table = library.of_catalog(name)
+    version = table.read()
+    if version is None:
+        return UnregisteredTable(name=name)
+    owner = version.properties.get(icebergtable.OWNER, "")
+    if owner != uri:
+        return UnregisteredTable(name=name, left=owner or _NOBODYS)
+    table.drop()
+    return UnregisteredTable(name=name, is_dropped=True)
 
 
 def _owner(spark: SparkSession, table: str) -> str:

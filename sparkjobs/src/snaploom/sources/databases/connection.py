@@ -96,7 +96,7 @@ _NO_TYPE = _Kind(
     SourceSchemaInvalid,
     "tableReference",
     "a column has a type that Spark does not know",
-    "read a view of the database that casts it",
+    "leave it out by schemaFields, or read a view of the database that casts it",
 )
 _NO_TYPE_CONDITION = "UNRECOGNIZED_SQL_TYPE"
 _OTHER = _Kind(
@@ -324,6 +324,19 @@ class JdbcConnection:
                 ]
             finally:
                 answer.close()
+        except Py4JError as error:
+            raise refused(error, self.address.resource, self.address.login) from None
+
+    def columns_of(self, table: str) -> list[str]:
+        """The names of the columns of a table, which stands as in a statement."""
+        try:
+            asked = self.java.createStatement()
+            try:
+                about = asked.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
+                columns = range(1, int(about.getColumnCount()) + 1)
+                return [str(about.getColumnName(column)) for column in columns]
+            finally:
+                asked.close()
         except Py4JError as error:
             raise refused(error, self.address.resource, self.address.login) from None
 

@@ -36,6 +36,7 @@ from snaploom.sources.databases.drivers import (
 from snaploom.sources.databases.splits import doubt_of
 from snaploom.sources.snapshotcolumn import RawValue
 from snaploom.sources.transformers import check_schema
+from snaploom.spark.types import fold_case
 
 # The rows of one snapshot, as a condition that the database itself evaluates.
 
@@ -263,20 +264,50 @@ class DatabaseTable:
 
     @cached_property
     def _readable(self) -> str:
-        """The table, or a query with its columns as types that Spark knows."""
-        if not self.database.read_as:
+        """The table, or a query with its columns as types that Spark knows.
+
+        Columns of other types are left out where `schemaFields` does not have them.
+        """
+        casts = self._casts
+        if self.declared.schema_fields is not None:
+            try:
+                self._frame(self._with(casts, ()), [])
+            except SourceSchemaInvalid:
+                names = self._session.connection.columns_of(self._table)
+                return self._with(casts, [name for name in names if self._is_named(name)])
+        return self._with(casts, ())
+
+    def _with(self, casts: Mapping[str, str], names: Sequence[str]) -> str:
+        """The table with some columns cast, and only those of some names if there are any."""
+        quoted = self.database.quoted
+        if names:
+            listed = ", ".join(casts.get(name, quoted(name)) for name in names)
+        elif casts:
+            listed = f"* REPLACE ({', '.join(casts.values())})"
+        else:
             return self._table
+        return f"(SELECT {listed} FROM {self._table}) {quoted('snaploom_read')}"
+
+    @cached_property
+    def _casts(self) -> dict[str, str]:
+        """Columns that Spark reads as another type only, with the SQL of that."""
+        if not self.database.read_as:
+            return {}
         described = f"SELECT column_name, column_type FROM (DESCRIBE {self._table})"
-        casts = []
+        casts = {}
         for name, kind in self._session.connection.run(described):
             text, column = str(kind), self.database.quoted(str(name))
             first = "[]" if text.endswith("]") else text.partition("(")[0]
             if first in self.database.read_as:
-                casts.append(f"CAST({column} AS {self.database.read_as[first]}) AS {column}")
-        if not casts:
-            return self._table
-        replaced = f"SELECT * REPLACE ({', '.join(casts)}) FROM {self._table}"
-        return f"({replaced}) {self.database.quoted('snaploom_read')}"
+                casts[str(name)] = f"CAST({column} AS {self.database.read_as[first]}) AS {column}"
+        return casts
+
+    def _is_named(self, column: str) -> bool:
+        """Whether the declaration has a column, or may have it in a predicate."""
+        folded, snapshot = fold_case(column), self.declared.snapshot.from_field_value
+        texts = [*self.declared.table_predicates, snapshot.field_name if snapshot else ""]
+        declared = {fold_case(field.name) for field in self.declared.schema_fields or ()}
+        return folded in declared or any(folded in fold_case(text) for text in texts)
 
     def _frame(self, table: str, predicates: list[str]) -> DataFrame:
         session = self._session

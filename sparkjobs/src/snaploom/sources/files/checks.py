@@ -15,11 +15,13 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
+from snaploom.files.measured import TableMissing
 from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import have_one_calendar, read_footers
 from snaploom.sources.files.globs import escape_glob
+from snaploom.spark.failures import translate
 from snaploom.spark.jvm import FileEnds, client_of, scan_by_spark, scans_natively
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
 from snaploom.types.arrow import arrow_schema, schema_of_arrow
@@ -221,6 +223,9 @@ class TypedFiles:
                 read = reader_at(self.format.reader, self.format.arguments(self.options))
                 with opened_file(self.spark, file) as opened:
                     self._schemas[file.uri] = read(opened).schema
+            except TableMissing as error:
+                fault = OSError(f"Could not read file: {file.uri}. {error}")
+                raise translate(fault, resource=self.resource) from None
             except FAULTS as error:
                 whole = f"whole {self.format.name} files"
                 raise self._not_readable(file, str(error)[:1000], whole) from None

@@ -1,8 +1,9 @@
 """Versions of Iceberg tables, and their columns, read by Iceberg's own library."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 
 from py4j.java_gateway import JavaObject
@@ -11,10 +12,19 @@ from pydantic import JsonValue
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark
 
+from snaploom.confidential import remember_secret, without_secrets
 from snaploom.errors import HistoryIncompatible, PublicationError
 from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
-from snaploom.output.icebergtable import TABLE, TableChange, is_below, version_key
+from snaploom.output.icebergtable import (
+    TABLE,
+    CatalogFailed,
+    TableChange,
+    TableVersion,
+    is_below,
+    version_key,
+)
+from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import fold_case, struct_from
 
@@ -161,19 +171,54 @@ class IcebergLibrary:
 
     session: SparkSession
     """With Iceberg on its class path."""
+    _catalogs: dict[str, JavaObject] = field(default_factory=dict, compare=False, repr=False)
+
+    def of_catalog(self, name: str) -> "JavaCatalogTable":
+        """As `TableLibrary.of_catalog`."""
+        catalog, _, table = name.partition(".")
+        if catalog not in self._catalogs:
+            self._catalogs[catalog] = self._open(catalog)
+        return JavaCatalogTable(self, self._catalogs[catalog], catalog, table)
+
+    def _open(self, name: str) -> JavaObject:
+        prefix = f"{CATALOG}{name}."
+        settings = {
+            key.removeprefix(prefix): _resolved(key, value)
+            for key, value in self.session.conf.getAll.items()
+            if key.startswith(prefix)
+        }
+        if settings.keys().isdisjoint({"type", "catalog-impl"}):
+            raise PublicationError(
+                f"Spark's settings have no catalog of Iceberg with the name {name}",
+                path="spec.outputFolder.table.catalog",
+                found=", ".join(sorted(f"{prefix}{key}" for key in settings)) or "no such setting",
+                expected=f"{prefix}type (rest, jdbc, hive or glue), {prefix}uri and what it needs",
+                hint="give them in run.spark.sparkConf, or for all outputs in the chart's "
+                "spark.application.sparkConf",
+            )
+        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        catalogs = jvm_of(self.session).org.apache.iceberg.CatalogUtil
+        try:
+            return catalogs.buildIcebergCatalog(name, self.map(settings), conf)
+        except Py4JError as error:
+            raise _catalog_failed(name, error) from error
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """As `TableLibrary.created`."""
+        return self.document(self.begun(folder, schema, field_name, {}))
+
+    def begun(
+        self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
+    ) -> JavaObject:
+        """Metadata of a table without rows."""
         iceberg = jvm_of(self.session).org.apache.iceberg
-        columns = self._columns(struct_from(schema))
+        columns = self.columns(struct_from(schema))
         spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
         place = f"{folder}{TABLE}".removesuffix("/")
-        none = self._map({})
-        metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, none)
+        metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, self.map({}))
         mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
         mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
-        properties = self._map({_NAME_MAPPING: mapping_json})
-        return self._document(metadata.replaceProperties(properties))
+        return metadata.replaceProperties(self.map({**properties, _NAME_MAPPING: mapping_json}))
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
         """As `TableLibrary.changed`.
@@ -186,27 +231,16 @@ class IcebergLibrary:
             if table is None:
                 return None
             transaction = table.newTransaction()
-            if change.schema:
-                self._evolve(transaction, struct_from(change.schema), change.field_name)
-            self._change(transaction, folder, change)
-            return self._document(transaction.currentMetadata())
+            self.change(transaction, folder, change)
+            return self.document(transaction.currentMetadata())
         except Py4JError as error:
-            raise PublicationError(
-                "Iceberg could not make the next version of the table",
-                found=_words(error),
-                hint="nothing was published; 'SNAPLOOM_DEBUG=1' shows more",
-            ) from error
+            raise _not_made(error) from error
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
         """As `TableLibrary.lists`."""
         try:
             table = self._newest(folder, number)
-            if table is None:
-                return None
-            places: set[str] = set()
-            for snapshot in table.snapshots():
-                places.add(snapshot.manifestListLocation())
-                places.update(one.path() for one in snapshot.allManifests(table.io()))
+            return None if table is None else lists_of(table)
         except Py4JError as error:
             raise PublicationError(
                 "Iceberg could not read which lists of files the table needs",
@@ -215,7 +249,6 @@ class IcebergLibrary:
                 hint="run again; if it stays, check the files in metadata/ of the folder with "
                 "'snaploom check'",
             ) from error
-        return frozenset(place.rpartition("/")[2] for place in places)
 
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
@@ -241,7 +274,7 @@ class IcebergLibrary:
         clashes = renamed(schema, json.loads(iceberg.SchemaParser.toJson(current)))
         if clashes:
             raise _incompatible("columns have names that the table has in other letters", clashes)
-        update = transaction.updateSchema().unionByNameWith(self._columns(schema))
+        update = transaction.updateSchema().unionByNameWith(self.columns(schema))
         if current.columns().size() == 1 and len(schema.fields) > 1:
             last = [field.name for field in schema.fields if field.name != partition][-1]
             update = update.moveAfter(partition, last)
@@ -252,7 +285,15 @@ class IcebergLibrary:
                 error
             )
 
-    def _change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+    def change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+        """Make a change in a transaction that is not committed."""
+        if change.schema:
+            self._evolve(transaction, struct_from(change.schema), change.field_name)
+        if change.properties:
+            update = transaction.updateProperties()
+            for key, value in change.properties.items():
+                update = update.set(key, value)
+            update.commit()
         files = [
             self._file(transaction.table(), folder, value, file)
             for value, records in change.added.items()
@@ -300,19 +341,191 @@ class IcebergLibrary:
             .build()
         )
 
-    def _columns(self, schema: spark.StructType) -> JavaObject:
+    def columns(self, schema: spark.StructType) -> JavaObject:
+        """The columns as Iceberg has them."""
         parser = jvm_of(self.session).org.apache.iceberg.SchemaParser
         return parser.fromJson(json.dumps(iceberg_schema(schema)))
 
-    def _document(self, metadata: JavaObject) -> bytes:
+    def document(self, metadata: JavaObject) -> bytes:
+        """The metadata as Iceberg's document."""
         parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
         return str(parser.toJson(metadata)).encode()
 
-    def _map(self, values: Mapping[str, str]) -> JavaObject:
+    def map(self, values: Mapping[str, str]) -> JavaObject:
+        """A map of Java's."""
         made = jvm_of(self.session).java.util.HashMap()
         for key, value in values.items():
             made.put(key, value)
         return made
+
+
+CATALOG = "spark.sql.catalog."
+"""Start of the names of settings of catalogs."""
+_VARIABLE = "env:"
+"""Start of values that are in a variable of the environment, as Iceberg's REST client has them."""
+
+
+def _resolved(key: str, value: str) -> str:
+    """The value of a setting, which may be in the environment; a secret is shown nowhere."""
+    if not value.startswith(_VARIABLE):
+        return value
+    name = value.removeprefix(_VARIABLE)
+    if name not in os.environ:
+        raise PublicationError(
+            f"the setting {key} names a variable that the environment does not have",
+            path="spec.outputFolder.table.catalog",
+            found=value,
+            expected=f"the variable {name}",
+            hint="give it to the run: in a cluster by run.spark.driver.env, from a Secret",
+        )
+    remember_secret(os.environ[name])
+    return os.environ[name]
+
+
+@dataclass(frozen=True)
+class JavaCatalogTable:
+    """`CatalogTable` by Iceberg's Java classes: REST, JDBC, Hive, Glue and what else it loads."""
+
+    library: IcebergLibrary
+    catalog: JavaObject = field(repr=False)
+    catalog_name: str
+    table_name: str
+
+    @property
+    def name(self) -> str:
+        """As `CatalogTable.name`."""
+        return f"{self.catalog_name}.{self.table_name}"
+
+    @property
+    def _identifier(self) -> JavaObject:
+        catalogs = jvm_of(self.library.session).org.apache.iceberg.catalog
+        return catalogs.TableIdentifier.parse(self.table_name)
+
+    def read(self) -> TableVersion | None:
+        """As `CatalogTable.read`."""
+        try:
+            metadata = self._load().operations().current()
+            return TableVersion(0, json.loads(self.library.document(metadata)))
+        except Py4JError as error:
+            if _is(error, "NoSuchTableException", "NoSuchNamespaceException"):
+                return None
+            raise _catalog_failed(self.name, error) from error
+
+    def create(
+        self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
+    ) -> None:
+        """As `CatalogTable.create`, in a namespace that is made where there is none."""
+        try:
+            metadata = self.library.begun(folder, schema, field_name, properties)
+            namespace = self._identifier.namespace()
+            if not self.catalog.namespaceExists(namespace):
+                self.catalog.createNamespace(namespace)
+            builder = self.catalog.buildTable(self._identifier, metadata.schema())
+            builder = builder.withPartitionSpec(metadata.spec()).withLocation(metadata.location())
+            builder.withProperties(metadata.properties()).create()
+        except Py4JError as error:
+            if not _is(error, "AlreadyExistsException"):
+                raise _catalog_failed(self.name, error) from error
+
+    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+        """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
+        try:
+            table = self._load()
+            transaction = table.newTransaction()
+            start = transaction.startMetadata()
+            newest = start.currentSnapshot()
+            if (None if newest is None else newest.snapshotId()) != base.newest:
+                return False
+            self.library.change(transaction, folder, change)
+            made = transaction.currentMetadata()
+        except Py4JError as error:
+            raise _not_made(error) from error
+        # Not by the transaction, which would make the change once more on top of others' commits.
+        return self._put(table, start, made)
+
+    def forget(self, snapshots: Collection[int]) -> None:
+        """As `CatalogTable.forget`."""
+        jvm = jvm_of(self.library.session)
+        numbers = jvm.java.util.HashSet()
+        for number in snapshots:
+            numbers.add(jvm.java.lang.Long.valueOf(str(number)))
+        try:
+            table = self._load()
+            start = table.operations().current()
+            made = jvm.org.apache.iceberg.TableMetadata.buildFrom(start)
+            made = made.removeSnapshots(numbers).build()
+        except Py4JError as error:
+            raise _not_made(error) from error
+        if not self._put(table, start, made):
+            raise CommitContended(
+                f"the table {self.name} was changed meanwhile",
+                found="a lost race",
+                hint="the next run tries again",
+            )
+
+    def lists(self) -> frozenset[str]:
+        """As `CatalogTable.lists`."""
+        try:
+            return lists_of(self._load())
+        except Py4JError as error:
+            raise _catalog_failed(self.name, error) from error
+
+    def drop(self) -> None:
+        """As `CatalogTable.drop`."""
+        try:
+            self.catalog.dropTable(self._identifier, False)
+        except Py4JError as error:
+            raise _catalog_failed(self.name, error) from error
+
+    def _load(self) -> JavaObject:
+        return self.catalog.loadTable(self._identifier)
+
+    def _put(self, table: JavaObject, start: JavaObject, made: JavaObject) -> bool:
+        try:
+            table.operations().commit(start, made)
+        except Py4JError as error:
+            if _is(error, "CommitFailedException"):
+                return False
+            raise CommitOutcomeUnknown(
+                f"nothing shows whether the table {self.name} has the commit",
+                found=_words(error),
+            ) from error
+        return True
+
+
+def lists_of(table: JavaObject) -> frozenset[str]:
+    """Names of the lists of files that a table needs."""
+    places: set[str] = set()
+    for snapshot in table.snapshots():
+        places.add(snapshot.manifestListLocation())
+        places.update(one.path() for one in snapshot.allManifests(table.io()))
+    return frozenset(place.rpartition("/")[2] for place in places)
+
+
+def _is(error: Py4JError, *names: str) -> bool:
+    """Whether Java raised one of these exceptions of Iceberg."""
+    if not isinstance(error, Py4JJavaError):
+        return False
+    raised = str(error.java_exception.getClass().getName())
+    return raised.rpartition(".")[2] in names
+
+
+def _catalog_failed(name: str, error: Py4JError) -> CatalogFailed:
+    return CatalogFailed(
+        f"the catalog of {name} does not serve the table",
+        path="spec.outputFolder.table",
+        found=_words(error),
+        expected="a catalog that answers, and lets the run read and change the table",
+        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows",
+    )
+
+
+def _not_made(error: Py4JError) -> PublicationError:
+    return PublicationError(
+        "Iceberg could not make the next version of the table",
+        found=_words(error),
+        hint="nothing was published; 'SNAPLOOM_DEBUG=1' shows more",
+    )
 
 
 def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
@@ -326,4 +539,4 @@ def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
 
 def _words(error: Py4JError) -> str:
     message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return str(message).splitlines()[0][:500]
+    return without_secrets(str(message).splitlines()[0])[:500]

@@ -1,0 +1,215 @@
+"""As-of joins against the same joins by hand: `make bench-asof`.
+
+1. Keys of a hundred rows each: a run of ours, the best job by hand (one sort of both sides, and the
+   last row of the right side), the range join that people write first, and DuckDB's `ASOF JOIN`,
+   which shows what this machine could do. All rows are compared.
+2. One key with 10 % of all rows on both sides, in a process of its own with a small heap.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import duckdb
+from figures import Figure, publish
+from join import CACHE, HERE, fresh, note, peak_memory, timed
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as sf
+
+from snaploom.models.common import now
+from snaploom.models.report import RunPhase
+from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
+from snaploom.run.declarations import read_declarations, refuse
+from snaploom.run.job import Job
+from snaploom.run.session.spark import build_session
+from snaploom.run.weaving.outputrun import weave_output
+
+A_KEY = 100
+"""Rows of a key, on each side."""
+HOT_SHARE = 10
+"""Percent of the rows that one key has in the second part."""
+HOT_MEMORY = "1g"
+"""Heap of that process, whatever the number of rows."""
+DAY = "2024-01-01"
+SIDES = ("ours", "sorted by hand", "range join by hand", "DuckDB")
+
+
+def main() -> None:
+    """Run both parts, or with `--hot` the second one in this process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=4_000_000, help="of each side")
+    parser.add_argument("--hot-rows", type=int, default=10_000_000, help="of each side")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each side")
+    parser.add_argument("--print", action="store_true", help="keep no history")
+    parser.add_argument("--hot", metavar="DATA")
+    arguments = parser.parse_args()
+    if arguments.hot:
+        spark = session(HOT_MEMORY)
+        seconds = timed(partial(by_snaploom, spark, Path(arguments.hot), fresh("asof-hot")))
+        print(seconds, peak_memory())
+        return
+    figures = compared(rows_of(arguments.rows, hot=0), arguments.repeat)
+    figures += hot_figures(rows_of(arguments.hot_rows, hot=HOT_SHARE))
+    if arguments.print:
+        print(*(f"{one.name}: {one.value} {one.goal}" for one in figures), sep="\n")
+    else:
+        publish("As-of joins", "make bench-asof", figures)
+
+
+def session(memory: str) -> SparkSession:
+    """A session as a run makes it."""
+    settings = SparkSettings(driver=DriverSettings(memory=memory))
+    return build_session("benchmark", RunSettings(spark=settings))
+
+
+def rows_of(count: int, hot: int) -> Path:
+    """Orders and rates over two days, at random times; made when they are not there.
+
+    Args:
+        count: rows of each side.
+        hot: percent of them with one key.
+    """
+    data = CACHE / f"asof-{count}-{hot}"
+    for seed, (name, time) in enumerate((("orders", "ordered_at"), ("rates", "valid_from"))):
+        file = data / name / f"{DAY}.parquet"
+        if file.exists():
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        keys = count // A_KEY
+        # Microseconds of a rate end in its number, so that no two have one time.
+        duckdb.sql(f"""
+            COPY (SELECT i AS id,
+                CASE WHEN hash(i, {seed}) % 100 < {hot} THEN 0 ELSE hash(i, {seed}, 1) % {keys} END
+                    ::BIGINT AS currency,
+                make_timestamp((1704067200000000 + (hash(i, {seed}, 2) % 17280) * 10000000
+                    + i % 10000000)::BIGINT) AS {time},
+                'text of row ' || i AS note, i * 0.5 AS amount
+            FROM range({count}) r(i)) TO '{file}.new' (FORMAT parquet)
+        """)
+        os.replace(f"{file}.new", file)
+    return data
+
+
+def by_snaploom(spark: SparkSession, data: Path, target: Path) -> None:
+    """A run: planned, counted, written and published."""
+    file = target.with_suffix(".yaml")
+    text = (HERE / "model" / "asof.yaml").read_text("utf-8")
+    file.write_text(text.replace("@DATA@", str(data)).replace("@OUTPUT@", str(target)), "utf-8")
+    read = read_declarations([file])
+    refuse(read.findings)
+    job = Job(now=now(), clock=now, emit=lambda event: None)
+    report = weave_output(spark, read.bundle("orders-wide"), job)
+    if report.phase is not RunPhase.SUCCEEDED:
+        sys.exit(f"weaving failed: {report.message}")
+
+
+def by_sort(spark: SparkSession, data: Path, target: Path) -> None:
+    """Both sides in one sort by hand, without any check."""
+    orders, rates = (spark.read.parquet(str(data / name)) for name in ("orders", "rates"))
+    right = rates.select(
+        "currency", sf.col("valid_from").alias("t"), sf.lit(0).alias("side"),
+        sf.lit(None).cast(orders.schema).alias("data"),
+        sf.struct(sf.struct(*rates.columns).alias("data")).alias("rate"),
+    )  # fmt: skip
+    left = orders.select(
+        "currency", sf.col("ordered_at").alias("t"), sf.lit(1).alias("side"),
+        sf.struct(*orders.columns).alias("data"),
+        sf.lit(None).cast(right.schema["rate"].dataType).alias("rate"),
+    )  # fmt: skip
+    window = Window.partitionBy("currency").orderBy("t", "side")
+    last = sf.last("rate", ignorenulls=True).over(
+        window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    joined = left.unionAll(right).withColumn("rate", last).where("side = 1").select("data", "rate")
+    joined.write.option("compression", "snappy").parquet(str(target))
+
+
+def by_range(spark: SparkSession, data: Path, target: Path) -> None:
+    """The range join, and the newest row of each order, as people write it."""
+    orders, rates = (spark.read.parquet(str(data / name)) for name in ("orders", "rates"))
+    data_, rate = sf.struct(*orders.columns), sf.struct(sf.struct(*rates.columns).alias("data"))
+    left = orders.select("currency", "ordered_at", sf.col("id").alias("order"), data_.alias("data"))
+    right = rates.select(sf.col("currency").alias("c"), "valid_from", rate.alias("rate"))
+    met = (sf.col("currency") == sf.col("c")) & (sf.col("valid_from") <= sf.col("ordered_at"))
+    newest = Window.partitionBy("order").orderBy(sf.desc("valid_from"))
+    joined = left.join(right, met, "left").withColumn("n", sf.row_number().over(newest))
+    joined.where("n = 1").select("data", "rate").write.option("compression", "snappy").parquet(
+        str(target)
+    )
+
+
+def by_duckdb(data: Path, target: Path) -> None:
+    """DuckDB's own join."""
+    target.mkdir(parents=True)
+    duckdb.sql(f"""
+        COPY (SELECT o AS data, CASE WHEN r.id IS NOT NULL THEN {{'data': r}} END AS rate
+              FROM '{data}/orders/*.parquet' o ASOF LEFT JOIN '{data}/rates/*.parquet' r
+              ON o.currency = r.currency AND o.ordered_at >= r.valid_from)
+        TO '{target}/rows.parquet' (FORMAT parquet)
+    """)
+
+
+def compared(data: Path, repeat: int) -> list[Figure]:
+    """Every side in turn, after one run of each that is not counted."""
+    spark = session("4g")
+    jobs: dict[str, Callable[[Path], None]] = {
+        "ours": partial(by_snaploom, spark, data),
+        "sorted by hand": partial(by_sort, spark, data),
+        "range join by hand": partial(by_range, spark, data),
+        "DuckDB": partial(by_duckdb, data),
+    }
+    seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+    for number in range(repeat + 1):
+        for side in SIDES if number % 2 else reversed(SIDES):
+            target = fresh(f"asof-{side.replace(' ', '-')}")
+            taken = timed(partial(jobs[side], target))
+            note(f"{side}: {taken:.2f} s")
+            if number:
+                seconds[side].append(taken)
+    refuse_differences()
+    median = {side: statistics.median(taken) for side, taken in seconds.items()}
+    return [
+        *(Figure(f"as-of join, seconds, {side}", round(median[side], 2)) for side in SIDES),
+        Figure.at_most(
+            "as-of join, ratio to sorted by hand", median["ours"] / median["sorted by hand"], 1.1
+        ),
+        Figure.at_most(
+            "as-of join, ratio to the range join",
+            median["ours"] / median["range join by hand"], 0.1,
+        ),
+    ]  # fmt: skip
+
+
+def refuse_differences() -> None:
+    """All outputs hold the same rows, or the comparison is worth nothing."""
+    found = {}
+    for side in SIDES:
+        folder = CACHE / "work" / f"asof-{side.replace(' ', '-')}"
+        files = f"{folder}/data/*/*.parquet" if side == "ours" else f"{folder}/*.parquet"
+        found[side] = duckdb.execute(
+            "SELECT count(*), sum(hash(data.id, rate.data.id)::HUGEINT) "
+            f"FROM read_parquet('{files}', hive_partitioning = false)"
+        ).fetchall()
+    if len({str(one) for one in found.values()}) > 1:
+        sys.exit(f"the outputs differ: {found}")
+    note(f"all hold the same rows: {found['ours']}")
+
+
+def hot_figures(data: Path) -> list[Figure]:
+    """A key with a tenth of all rows, in a process of its own."""
+    command = [sys.executable, __file__, "--hot", str(data)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, peak = map(float, result.stdout.splitlines()[-1].split())
+    return [
+        Figure("as-of join with one key of 10 %, seconds", round(seconds, 1)),
+        Figure(f"as-of join with one key of 10 %, peak MiB of a heap of {HOT_MEMORY}", round(peak)),
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""As-of joins: of the rows of a key, the one that holds at the time of each row of the left side.
+
+Both sides go through one shuffle and one sort: rows of the right side leave behind, in the order of
+time, what rows of the left side find. Each row of the left side is in it once, whole, so that it
+comes out once, also where a task runs again; and all that a window keeps is the last row it met, so
+that a frequent key needs no memory (Spark spills its rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark
+
+from snaploom.engine.keys import holds
+from snaploom.models.asof import AsOf, Direction
+from snaploom.models.common import DataType, TimeOffset
+from snaploom.spark.types import Found, find_field, from_spark
+from snaploom.types.schemas import MOST_DIGITS
+
+# Types that are compared: one that has every value of all columns that take part.
+
+_WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_DATE, _LOCAL, _INSTANT = spark.DateType(), spark.TimestampNTZType(), spark.TimestampType()
+
+
+def fault_of(rule: AsOf, types: Iterable[spark.DataType]) -> str:
+    """The reason why columns of these types cannot be compared by a rule; empty if they can."""
+    given = list(types)
+    declared = [from_spark(one) for one in given]
+    unknown = [one for one, known in zip(given, declared, strict=True) if known is None]
+    if unknown:
+        return f"{unknown[0].simpleString()} is neither a time nor a number"
+    fault = rule.fault(DataType.variant_of(one) for one in declared if one is not None)
+    if not fault and _compared_as(given) is None:
+        names = " and ".join(dict.fromkeys(one.simpleString() for one in given))
+        return f"no type has every value of {names}: cast one of them by a fieldTransformer"
+    return fault
+
+
+def _compared_as(types: Sequence[spark.DataType]) -> spark.DataType | None:
+    for times in (_INSTANT, _LOCAL, _DATE):
+        if times in types:
+            return times
+    if all(isinstance(one, _WHOLE) for one in types):
+        return spark.LongType()
+    double = spark.DoubleType()
+    if any(isinstance(one, (spark.FloatType, spark.DoubleType)) for one in types):
+        return double if all(holds(double, one) for one in types) else None
+    exact = [one if isinstance(one, spark.DecimalType) else spark.DecimalType(19) for one in types]
+    scale = max(one.scale for one in exact)
+    digits = max(one.precision - one.scale for one in exact) + scale
+    return spark.DecimalType(digits, scale) if digits <= MOST_DIGITS else None
+
+
+def _comparable(field: Found, wanted: spark.DataType, zone: str | None) -> Column:
+    """The values of a field in the type that is compared; NaN is NULL, and -0.0 is 0.0."""
+    value = sf.col(field.expression)
+    if isinstance(wanted, spark.DoubleType):
+        return sf.nanvl(value.cast(wanted), sf.lit(None)) + sf.lit(0.0)
+    if wanted == _INSTANT and field.data_type != _INSTANT and zone is not None:
+        return sf.to_utc_timestamp(value.cast(wanted), zone)  # a session's own zone is UTC
+    return value.cast(wanted)
+
+
+# The join.
+
+NONE, MATCHED, BEYOND, TIED = range(4)
+"""Outcomes for a row of the left side: no row of its key and time; one; one beyond the tolerance;
+several."""
+
+_MICROSECONDS = {
+    "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}  # fmt: skip
+_UNBOUNDED, _BEFORE_IT, _HERE = Window.unboundedPreceding, -1, Window.currentRow
+_TIME, _SIDE, _NEWEST, _UNTIL = "_time", "_side", "_newest", "_until"
+_LEFT, _RIGHT, _FOUND, _OUTCOME = "_left", "_right", "_found", "_outcome"
+"""Columns of both sides together."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfJoin:
+    """An as-of join: its rule, and the columns by which it finds rows."""
+
+    number: int
+    """Number of the child's node."""
+    rule: AsOf
+    parent: Found
+    child: Found
+    until: Found | None
+    newest: Found | None
+
+    @property
+    def left_time(self) -> str:
+        """Name of the left side's column of times."""
+        return f"at{self.number}"
+
+    @property
+    def right_times(self) -> list[str]:
+        """Names of the columns that the right side has beside its key."""
+        given = (("from", self.child), ("until", self.until), ("newest", self.newest))
+        return [f"{name}{self.number}" for name, field in given if field is not None]
+
+    @property
+    def outcome(self) -> str:
+        """Name of the column with the outcome for each row of the left side."""
+        return f"as_of{self.number}"
+
+    @property
+    def compared_as(self) -> spark.DataType:
+        """Type of the times as they are compared."""
+        fields = [one for one in (self.parent, self.child, self.until) if one is not None]
+        found = _compared_as([one.data_type for one in fields])
+        assert found is not None  # `fault_of` has refused what has none
+        return found
+
+    def left_column(self) -> Column:
+        """The time of each row of the left side, over its source."""
+        return _comparable(self.parent, self.compared_as, self.rule.time_zone).alias(self.left_time)
+
+    def right_columns(self) -> list[Column]:
+        """The columns that the right side has beside its key, over its source."""
+        times = [one for one in (self.child, self.until) if one is not None]
+        zone, wanted = self.rule.time_zone, self.compared_as
+        columns = [_comparable(one, wanted, zone) for one in times]
+        if self.newest is not None:
+            columns.append(sf.col(self.newest.expression))
+        return [one.alias(name) for one, name in zip(columns, self.right_times, strict=True)]
+
+    def joined(
+        self,
+        left: DataFrame,
+        right: DataFrame,
+        keys: Sequence[tuple[str, str]],
+        packed: str,
+    ) -> DataFrame:
+        """The rows of the left side with the row that each finds, and the outcome.
+
+        `keys` has the columns of the key, left and right; `packed` is the column of the right side
+        that is taken over.
+        """
+        found = self._found(left, right, keys, packed)
+        row = sf.when(sf.col(_OUTCOME) == MATCHED, sf.col(_FOUND).getField("row"))
+        apart = self._apart(keys)
+        columns = (
+            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{_LEFT}.{name}")
+            for name in left.columns
+        )
+        return found.select(*columns, row.alias(packed), sf.col(_OUTCOME).alias(self.outcome))
+
+    def tied(
+        self,
+        left: DataFrame,
+        right: DataFrame,
+        keys: Sequence[tuple[str, str]],
+        packed: str,
+        most: int,
+    ) -> DataFrame:
+        """Keys and times of the right side of which several rows hold, with the rows that met them.
+
+        The columns are the key, as the right side calls it, the time, and `rows`.
+        """
+        own = [own for _, own in keys]
+        return (
+            self._found(left, right, keys, packed)
+            .where(sf.col(_OUTCOME) == TIED)
+            .groupBy(*(sf.col(f"_key{n}").alias(name) for n, name in enumerate(own)),
+                     sf.col(_FOUND).getField("time").alias(_TIME))
+            .agg(sf.count(sf.lit(1)).alias("rows"))
+            .orderBy(sf.desc("rows"), *own, _TIME)
+            .limit(most)
+        )  # fmt: skip
+
+    def _found(
+        self, left: DataFrame, right: DataFrame, keys: Sequence[tuple[str, str]], packed: str
+    ) -> DataFrame:
+        both = self._both(left, right, keys, packed)
+        names = [f"_key{n}" for n in range(len(keys))]
+        for each in _PASSES[self.rule.direction]:
+            both = self._passed(both, names, each)
+        held = both.where(sf.col(_LEFT).isNotNull())
+        if self.rule.direction is not Direction.NEAREST:
+            return self._judged(held.withColumnRenamed(self.rule.direction.value, _FOUND))
+        back, forth = sf.col(Direction.BACKWARD.value), sf.col(Direction.FORWARD.value)
+        ahead = self._distance(forth)
+        is_back = ahead.isNull() | (self._distance(back) <= ahead)
+        nearer = sf.when(back.isNotNull() & is_back, back).otherwise(forth)
+        return self._judged(held.withColumn(_FOUND, nearer))
+
+    def _apart(self, keys: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Columns of the left side that both sides have, with their names in both together.
+
+        A later join by the same key finds the rows where they are.
+        """
+        names = {name: f"_key{n}" for n, (name, _) in reversed(list(enumerate(keys)))}
+        return {**names, self.left_time: _TIME}
+
+    def _both(
+        self, left: DataFrame, right: DataFrame, keys: Sequence[tuple[str, str]], packed: str
+    ) -> DataFrame:
+        """The rows of both sides, whole in one column each; of the right side those that hold."""
+        time, *more = self.right_times
+        own = dict(zip((name for name, field in ((_UNTIL, self.until), (_NEWEST, self.newest))
+                        if field is not None), more, strict=True))  # fmt: skip
+        empty = {name: sf.lit(None).cast(right.schema[column].dataType)
+                 for name, column in own.items()}  # fmt: skip
+        apart = self._apart(keys)
+        rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
+        lefts = left.select(
+            *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
+            sf.col(self.left_time).alias(_TIME),
+            *(column.alias(name) for name, column in empty.items()),
+            sf.struct(*(sf.col(name) for name in rest.columns)).alias(_LEFT),
+            sf.lit(None).cast(right.schema[packed].dataType).alias(_RIGHT),
+        )
+        holding = reduce(and_, (sf.col(name).isNotNull() for name in (*(k for _, k in keys), time)))
+        if self.until is not None:
+            until = sf.col(own[_UNTIL])
+            holding &= until.isNull() | (until > sf.col(time))
+        rights = right.where(holding).select(
+            *(sf.col(name).alias(f"_key{n}") for n, (_, name) in enumerate(keys)),
+            sf.col(time).alias(_TIME),
+            *(sf.col(column).alias(name) for name, column in own.items()),
+            sf.lit(None).cast(rest.schema).alias(_LEFT),
+            sf.col(packed).alias(_RIGHT),
+        )
+        return lefts.unionAll(rights)
+
+    def _passed(self, both: DataFrame, keys: Sequence[str], direction: Direction) -> DataFrame:
+        """Each row with the last row of the right side before it, in one direction of time."""
+        is_right = sf.col(_LEFT).isNull()
+        side = sf.when(is_right, int(self.rule.strict)).otherwise(int(not self.rule.strict))
+        forth = direction is Direction.FORWARD
+        order = [sf.desc(_TIME) if forth else sf.asc(_TIME), side]
+        order += [sf.asc_nulls_last(_UNTIL)] * (self.until is not None)
+        order += [sf.asc_nulls_first(_NEWEST)] * (self.newest is not None)
+        window = Window.partitionBy(*keys).orderBy(*order)
+        marked = both.select("*", *self._marks(is_right, window))
+        names = [name for name in marked.columns if name not in both.columns]
+        kept = (_UNTIL,) * (self.until is not None)
+        row = sf.struct(sf.col(_RIGHT).alias("row"), sf.col(_TIME).alias("time"), *kept, *names)
+        last = sf.last(sf.when(is_right, row), ignorenulls=True)
+        found = last.over(window.rowsBetween(_UNBOUNDED, _HERE)).alias(direction.value)
+        return marked.select(*both.columns, found)
+
+    def _marks(self, is_right: Column, window: WindowSpec) -> list[Column]:
+        """Facts about rows of the right side: the time of the one before is theirs, and so on."""
+        compared = [_TIME, *((_NEWEST,) if self.newest is not None else ())]
+        before = sf.lag(sf.when(is_right, sf.struct(*compared))).over(window)
+        same = reduce(and_, (before.getField(name).eqNullSafe(sf.col(name)) for name in compared))
+        marks = [(before.isNotNull() & same).alias("tied")]
+        if self.until is not None:
+            earlier = window.rowsBetween(_UNBOUNDED, _BEFORE_IT)
+            is_open = sf.bool_or(is_right & sf.col(_UNTIL).isNull())
+            marks.append(sf.coalesce(is_open.over(earlier), sf.lit(False)).alias("open_before"))
+            marks.append(sf.max(_UNTIL).over(earlier).alias("until_before"))
+        return marks
+
+    def _judged(self, held: DataFrame) -> DataFrame:
+        found, time = sf.col(_FOUND), sf.col(_TIME)
+        is_tied = found.getField("tied")
+        outcome = sf.when(found.isNull() | time.isNull(), NONE)
+        if self.until is not None:
+            before = found.getField("until_before")
+            is_tied = (
+                is_tied | found.getField("open_before") | sf.coalesce(before > time, sf.lit(False))
+            )
+        limit = self._limit()
+        if limit is not None:
+            is_within = sf.coalesce(self._distance(found) <= limit, sf.lit(False))
+            outcome = outcome.when(~is_within, BEYOND)
+        outcome = outcome.when(is_tied, TIED)
+        if self.until is not None:
+            outcome = outcome.when(found.getField(_UNTIL) <= time, NONE)
+        return held.withColumn(_OUTCOME, outcome.otherwise(MATCHED).cast("byte"))
+
+    def _limit(self) -> Column | None:
+        if self.rule.number_tolerance is not None:
+            return sf.lit(self.rule.number_tolerance)
+        return None if self.rule.tolerance is None else sf.lit(_microseconds(self.rule.tolerance))
+
+    def _distance(self, found: Column) -> Column:
+        """Time between a row and what it finds: of times in microseconds; NULL is beyond all."""
+        times = [sf.col(_TIME), found.getField("time")]
+        if isinstance(
+            self.compared_as, (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
+        ):
+            times = [sf.unix_micros(one.cast(_INSTANT)) for one in times]
+        return sf.abs(sf.try_subtract(*times))
+
+
+_PASSES = {
+    Direction.BACKWARD: (Direction.BACKWARD,),
+    Direction.FORWARD: (Direction.FORWARD,),
+    Direction.NEAREST: (Direction.BACKWARD, Direction.FORWARD),
+}
+
+
+def _microseconds(length: TimeOffset) -> int:
+    whole = sum(getattr(length, part) * size for part, size in _MICROSECONDS.items())
+    return min(int(whole) + length.nano // 1000, 2**63 - 1)
+
+
+def as_of_join(
+    number: int, rule: AsOf, parent: spark.StructType, child: spark.StructType
+) -> AsOfJoin:
+    """The join of a child by a rule; `snaploom.engine.schemachecks` has found all its fields."""
+    of_child = {name: find_field(child, path) for name, path in rule.child_fields.items()}
+    at, since = find_field(parent, rule.parent_field), of_child["childField"]
+    assert at is not None
+    assert since is not None
+    until, newest = of_child.get("childUntilField"), of_child.get("ties.newestBy")
+    return AsOfJoin(number, rule, at, since, until, newest)

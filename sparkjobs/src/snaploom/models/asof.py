@@ -1,0 +1,160 @@
+"""As-of joins: each row finds the one row of a source that holds at the row's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self
+
+from annotated_types import Ge
+from pydantic import model_validator
+
+from snaploom.models.base import ApiModel, CelRule, contradiction
+from snaploom.models.common import ColumnName, TimeOffset, TimeZoneName
+from snaploom.models.shortforms import LENGTH
+
+
+class Direction(StrEnum):
+    """Side of a row's time on which its match lies."""
+
+    BACKWARD = "BACKWARD"
+    """The newest row at or before the time."""
+    FORWARD = "FORWARD"
+    """The oldest row at or after the time."""
+    NEAREST = "NEAREST"
+    """The nearer one of the two; of equally near ones, the earlier one."""
+
+
+_WORDS = {
+    Direction.BACKWARD: ("newest", "before"),
+    Direction.FORWARD: ("oldest", "after"),
+    Direction.NEAREST: ("nearest", "beside"),
+}
+_UNITS = {
+    "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
+    "second": "s", "nano": "ns",
+}  # fmt: skip
+
+
+class Ties(ApiModel):
+    """A choice between rows of one key and one time."""
+
+    newest_by: ColumnName
+    """Column of the source whose greatest value decides; NULL is the least. Rows that are equal in
+    it as well fail the snapshot."""
+
+
+class AsOf(ApiModel):
+    """A match by key and time: at most one row, so that one row stays one row."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "!has(self.childUntilField) || ((!has(self.direction) || self.direction == 'BACKWARD') "
+            "&& !(has(self.strict) && self.strict) && !has(self.ties))",
+            "childUntilField is for direction BACKWARD, without strict and ties",
+        ),
+        CelRule(
+            "!(has(self.tolerance) && has(self.numberTolerance))",
+            "tolerance and numberTolerance exclude each other",
+        ),
+    )
+
+    parent_field: ColumnName
+    """Column with the time of the row that the source is joined to."""
+    child_field: ColumnName
+    """Column of the source with the time from which a row holds."""
+    direction: Direction = Direction.BACKWARD
+    """Side of the row's time on which the match lies."""
+    strict: bool = False
+    """Whether a row of the very same time is no match."""
+    child_until_field: ColumnName | None = None
+    """Column of the source with the time from which a row holds no longer; NULL is open. Rows of
+    one key that overlap fail the snapshot."""
+    tolerance: Annotated[TimeOffset, LENGTH] | None = None
+    """Longest time between the two, inclusive, in weeks or less; a day has 24 hours."""
+    number_tolerance: Annotated[float, Ge(0)] | None = None
+    """The same for columns of numbers."""
+    ties: Ties | None = None
+    """Choice between rows of one key and time; omitted, they fail the snapshot if a row meets
+    them."""
+    time_zone: TimeZoneName | None = None
+    """Zone of dates, and of times without a zone, that are compared with instants; needed there."""
+
+    @model_validator(mode="after")
+    def _combined(self) -> Self:
+        beside = {
+            f"direction {self.direction}": self.direction is not Direction.BACKWARD,
+            "strict": self.strict,
+            "ties": self.ties is not None,
+        }
+        found = [name for name, given in beside.items() if given]
+        if self.child_until_field is not None and found:
+            raise contradiction(
+                "childUntilField is for direction BACKWARD, without strict and ties",
+                found=f"childUntilField with {' and '.join(found)}",
+                expected="rows that hold from childField on, up to and without childUntilField",
+                hint=f"leave out {' and '.join(found)}, or childUntilField",
+            )
+        if self.tolerance is not None and self.number_tolerance is not None:
+            raise contradiction(
+                "tolerance and numberTolerance exclude each other",
+                found="both",
+                expected="tolerance for times, or numberTolerance for numbers",
+                hint="leave one of them out",
+            )
+        return self
+
+    @property
+    def child_fields(self) -> dict[str, str]:
+        """Columns of the source, by the path of the field that names them."""
+        found = {"childField": self.child_field}
+        if self.child_until_field is not None:
+            found["childUntilField"] = self.child_until_field
+        if self.ties is not None:
+            found["ties.newestBy"] = self.ties.newest_by
+        return found
+
+    @property
+    def text(self) -> str:
+        """The rule in a few words: `newest valid_from at or before ordered_at, within 7d`."""
+        which, side = _WORDS[self.direction]
+        at = "" if self.strict else "at or "
+        parts = [f"{which} {self.child_field} {at}{side} {self.parent_field}"]
+        if self.child_until_field is not None:
+            parts.append(f"until {self.child_until_field}")
+        if self.tolerance is not None:
+            given = ((getattr(self.tolerance, part), unit) for part, unit in _UNITS.items())
+            parts.append("within " + ("".join(f"{n}{unit}" for n, unit in given if n) or "0s"))
+        if self.number_tolerance is not None:
+            parts.append(f"within {self.number_tolerance:g}")
+        if self.ties is not None:
+            parts.append(f"of ties the greatest {self.ties.newest_by}")
+        if self.time_zone is not None:
+            parts.append(f"in {self.time_zone}")
+        return ", ".join(parts)
+
+    def fault(self, types: Iterable[str]) -> str:
+        """The reason why columns of these types (`timestampNtz`) have no common order, and a fix.
+
+        Empty where they have one.
+        """
+        found = set(types)
+        others = sorted(found - _TIMES - _NUMBERS)
+        if others:
+            return f"{others[0]} is neither a time nor a number: cast it by a fieldTransformer"
+        if found & _TIMES and found & _NUMBERS:
+            return "a time is not compared with a number: cast one of them by a fieldTransformer"
+        if "timestamp" in found and len(found) > 1 and self.time_zone is None:
+            return (
+                "an instant is not compared with a time of no zone: give timeZone, in which the "
+                "other is meant"
+            )
+        if found & _TIMES and self.number_tolerance is not None:
+            return "numberTolerance is for numbers: give tolerance, such as 7d"
+        if found & _NUMBERS and self.tolerance is not None:
+            return "tolerance is a length of time: give numberTolerance"
+        return ""
+
+
+_TIMES = frozenset({"date", "timestamp", "timestampNtz"})
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})

@@ -1,0 +1,230 @@
+"""Publication in real catalogs: whatever is lost, refused, late or done by others meanwhile."""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from support.servers.guardedproxy import Loss, first, lossy
+from support.servers.postgresserver import PASSWORD, Postgres
+from support.servers.s3servers import S3Server
+from support.servers.tcpproxy import Cut, cut_connections
+from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, bury, now
+from support.storage.tablefolders import SCHEMA
+from support.weaving.oldspark import catalog_settings, jdbc_catalog
+
+from snaploom.errors import PublicationError, SnaploomError
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import Folder, prepare_folder
+from snaploom.output.gc import sweep
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
+from snaploom.output.replacement import restate
+from snaploom.sources.tables.iceberg import IcebergLibrary
+
+HOUR = 3600 * 1_000_000_000
+
+
+@dataclass
+class Lake:
+    """A catalog, the table of one output in it, and what is between them."""
+
+    spark: SparkSession
+    catalog: str
+    place: Path
+    behind: Callable[[Any], Any]
+    """Puts a fault between the output and the catalog, as a context."""
+    namespace: str = field(default_factory=lambda: f"lake_{secrets.token_hex(4)}")
+
+    @property
+    def name(self) -> str:
+        return f"{self.catalog}.{self.namespace}.wide"
+
+    def folder(self) -> Folder:
+        """The output's folder, with a client of its own."""
+        settings = SETTINGS.model_copy(
+            update={"data_format": "ICEBERG", "data_compression": "ZSTD", "table": self.name}
+        )
+        store = open_store(str(self.place), create=True)
+        return prepare_folder(store, settings, IDENTITY, a_run(start=now()),
+                              library=IcebergLibrary(self.spark))  # fmt: skip
+
+    def rows(self) -> list[tuple[int, int]]:
+        """Rows that Spark sees: days and values."""
+        self.spark.catalog.refreshTable(self.name)
+        found = self.spark.table(self.name).select("day", "a").collect()
+        return sorted((row.day, row.a) for row in found)
+
+
+@pytest.fixture(params=["rest", "jdbc"])
+def lake(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, rest_catalog: S3Server,
+    postgres: Postgres,
+) -> Lake:  # fmt: skip
+    @contextmanager
+    def by_rest(loss: Loss) -> Iterator[None]:
+        with lossy(rest_catalog, loss) as server:
+            # Retries wait for seconds each.
+            settings = {"uri": server.endpoint, "rest.client.max-retries": "1"}
+            yield from redirected(spark, "rest", settings)
+
+    @contextmanager
+    def by_jdbc(cut: Cut) -> Iterator[None]:
+        with cut_connections(postgres.port, cut) as port:
+            yield from redirected(spark, "jdbc", jdbc_catalog(port, PASSWORD))
+
+    behind = by_rest if request.param == "rest" else by_jdbc
+    return Lake(spark, request.param, tmp_path / "wide", behind)
+
+
+def redirected(spark: SparkSession, name: str, properties: dict[str, str]) -> Iterator[None]:
+    """Other settings of a catalog for clients that are opened meanwhile."""
+    changed = catalog_settings(name, **properties)
+    before = {key: spark.conf.get(key, None) for key in changed}
+    for key, value in changed.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def writer(folder: Folder, *values: int) -> Callable[[str], WriteResult]:
+    def write(uri: str) -> WriteResult:
+        path = Path(uri.removeprefix("file://"))
+        path.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": pa.array(values, pa.int64())}), path / "part.parquet")
+        return WriteResult(rows=len(values), schema=SCHEMA)
+
+    return write
+
+
+def published(folder: Folder, day: int, *values: int) -> Published[Any] | AlreadyPublished:
+    run = a_run(start=now())
+    return publish(folder, run, a_target(day), writer(folder, *values), agrees)
+
+
+def all_lost_from(number: int, what: str) -> Callable[..., Any]:
+    """Lose every request, or answer, from one on."""
+    seen = count(1)
+
+    def lost(*_: object) -> str | None:
+        return what if next(seen) >= number else None
+
+    return lost
+
+
+@pytest.mark.parametrize("what", ["answer", "500"], ids=["answers", "requests"])
+def test_run_cut_off_at_any_request_publishes_whole_or_not_at_all(lake: Lake, what: str) -> None:
+    published(lake.folder(), 0, 1, 2)
+    outcomes = set()
+    for number in count(1):
+        before = lake.rows()
+        with lake.behind(all_lost_from(number, what)):
+            try:
+                ended: object = published(lake.folder(), number, 1, 2)
+            except SnaploomError as error:
+                ended = error
+        rows = lake.rows()
+        assert rows in (before, sorted([*before, (number, 1), (number, 2)]))
+        is_there = rows != before
+        again = published(lake.folder(), number, 1, 2)
+        assert isinstance(again, AlreadyPublished if is_there else Published)
+        assert lake.rows() == sorted([*before, (number, 1), (number, 2)])
+        outcomes.add((is_there, type(ended).__name__))
+        if isinstance(ended, Published):
+            break
+    assert number > 4
+    assert {is_there for is_there, _ in outcomes} == {True, False}
+
+
+@pytest.mark.parametrize("lake", ["rest"], indirect=True)
+@pytest.mark.parametrize("what", ["409", "503", "answer"])
+def test_commit_that_is_refused_or_not_answered_once_publishes_once(lake: Lake, what: str) -> None:
+    lake.folder()
+    with lake.behind(first(1, "POST", "/tables/wide", what)), suppress(CommitOutcomeUnknown):
+        published(lake.folder(), 0, 1, 2)
+    published(lake.folder(), 0, 1, 2)
+    assert lake.rows() == [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("days", [(0, 0), (0, 1)], ids=["same", "others"])
+def test_two_writers_at_once_publish_each_snapshot_once(lake: Lake, days: tuple[int, int]) -> None:
+    folders = [lake.folder(), lake.folder()]
+    meet = threading.Barrier(2)
+
+    def work(index: int) -> Published[Any] | AlreadyPublished:
+        folder = folders[index]
+
+        def write(uri: str) -> WriteResult:
+            result = writer(folder, 1, 2)(uri)
+            meet.wait(60)
+            return result
+
+        return publish(folder, a_run(start=now()), a_target(days[index]), write, agrees)
+
+    with ThreadPoolExecutor(2) as pool:
+        ended = [each.result(120) for each in [pool.submit(work, index) for index in (0, 1)]]
+    winners = sum(isinstance(one, Published) for one in ended)
+    assert winners == len(set(days))
+    assert lake.rows() == sorted((day, value) for day in set(days) for value in (1, 2))
+
+
+def test_compaction_and_expiry_by_others_harm_neither_table_nor_folder(lake: Lake) -> None:
+    folder = lake.folder()
+    for day in (0, 1):
+        published(folder, day, 1, 2)
+    system, table = f"{lake.catalog}.system", f"'{lake.namespace}.wide'"
+    done = lake.spark.sql(
+        f"CALL {system}.rewrite_data_files(table => {table}, options => map('rewrite-all', 'true'))"
+    ).collect()
+    assert done[0].rewritten_data_files_count == 2
+    with pytest.raises(Exception, match="GC is disabled"):
+        lake.spark.sql(f"CALL {system}.expire_snapshots(table => {table})").collect()
+    restate(folder, a_run(start=now()), a_target(0), writer(folder, 7), agrees, reason="wrong")
+    bury(folder, 1)
+    published(folder, 2, 3)
+    assert lake.rows() == [(0, 7), (2, 3)]
+    swept = sweep(folder, a_run(start=now()), EpochNanos(now() + 2 * HOUR))
+    assert (swept.snapshots, lake.rows()) == (2, [(0, 7), (2, 3)])
+    live = {str(lake.place / path) for path in folder.log.read().live_files}
+    assert {str(path) for path in (lake.place / "data").rglob("*.parquet")} == live
+
+
+@pytest.mark.parametrize("lake", ["jdbc"], indirect=True)
+def test_password_comes_from_the_environment_and_is_shown_nowhere(
+    lake: Lake, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = IcebergLibrary(lake.spark)
+    url = jdbc_catalog(postgres.port, "env:LAKE_PASSWORD")
+    for _ in redirected(lake.spark, "jdbc", url):
+        with pytest.raises(PublicationError, match="names a variable") as refused:
+            library.of_catalog("jdbc.shop.wide")
+        assert refused.value.found == "env:LAKE_PASSWORD"
+        monkeypatch.setenv("LAKE_PASSWORD", f"not {PASSWORD}")
+        with pytest.raises(SnaploomError) as wrong:
+            library.of_catalog("jdbc.shop.wide").read()
+        assert PASSWORD not in str(wrong.value)
+        monkeypatch.setenv("LAKE_PASSWORD", PASSWORD)
+        assert IcebergLibrary(lake.spark).of_catalog("jdbc.shop.none").read() is None
+
+
+@pytest.mark.parametrize("lake", ["rest"], indirect=True)
+def test_catalog_without_settings_is_refused_with_what_it_needs(lake: Lake) -> None:
+    with pytest.raises(PublicationError, match="no catalog of Iceberg with the name pond") as error:
+        IcebergLibrary(lake.spark).of_catalog("pond.shop.wide")
+    assert "spark.sql.catalog.pond.type" in str(error.value.expected)
