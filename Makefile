@@ -16,7 +16,7 @@ QUICK := tests/unit tests/plugins $(addprefix tests/controller/,applying command
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces lint-size
 # What `make bench` runs.
-BENCHMARKS := commands start join asof growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
+BENCHMARKS := commands start join native asof growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -244,6 +244,10 @@ bench: ## Run every benchmark, for some hours on a quiet machine; one that fails
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
 	$(BIN)/python benchmarks/backfill.py
+
+.PHONY: bench-native
+bench-native: install java ## Compare weaving with Comet with hand-written PySpark and DuckDB; OPTIONS="--scale-factor 3"
+	$(BIN)/python benchmarks/native.py $(OPTIONS)
 
 .PHONY: bench-asof
 bench-asof: install java ## Join as of each row's time, beside the same join by hand

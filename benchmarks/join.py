@@ -18,7 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -220,15 +220,25 @@ class Process:
     """From its start to its end."""
     peak: float
     """MiB of Spark's driver, resident."""
+    processor: float
+    """Seconds of processor time, of Python and of Spark's driver."""
 
 
-def once(who: str, data: Path, target: Path, month: str = MONTHS[0]) -> Process:
+def once(
+    who: str,
+    data: Path,
+    target: Path,
+    month: str = MONTHS[0],
+    program: str = __file__,
+    environment: Mapping[str, str] = os.environ,
+) -> Process:
     """One job in a process of its own."""
-    command = [sys.executable, __file__, "--once", f"{who}:{month}", str(data), str(target)]
+    command = [sys.executable, program, "--once", f"{who}:{month}", str(data), str(target)]
     started = perf_counter()
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = Process(perf_counter() - started, float(result.stdout.splitlines()[-1]))
-    note(f"{who}, a process: {found.seconds:.1f} s")
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    peak, processor = map(float, result.stdout.splitlines()[-1].split())
+    found = Process(perf_counter() - started, peak, processor)
+    note(f"{who}, a process: {found.seconds:.1f} s, {processor:.1f} s of processor")
     return found
 
 
@@ -241,7 +251,7 @@ def run_once(who: str, data: Path, target: Path) -> None:
         snaploom_run(spark, data, target)
     else:
         by_hand_run(spark, data, target, month)
-    print(peak_memory())
+    print(peak_memory(), processor_seconds())
 
 
 def default_session() -> SparkSession:
@@ -259,6 +269,13 @@ def peak_memory() -> float:
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) / 1024
     sys.exit("no JVM found")
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of those below it, in seconds."""
+    this = psutil.Process()
+    used = [each.cpu_times() for each in (this, *this.children(recursive=True))]
+    return round(sum(one.user + one.system for one in used), 2)
 
 
 def timed(job: Callable[[], object]) -> float:

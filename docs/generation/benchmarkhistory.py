@@ -49,6 +49,7 @@ in Python, stands above each table. All figures, with commits, are in `benchmark
 ABOUT = {
     "Joins": "Line items of TPC-H, checks included, beside the same joins by hand.",
     "Backlog": "Two years of monthly snapshots in one run, beside a loop by hand.",
+    "Native": "With Comet on the oldest Spark: [how](how-to/run-it-natively.md).",
     "Growth": "Scale factors of TPC-H; [cluster sizes](how-to/size-a-cluster.md) follow from it.",
     "Models": "Planning of wide models, beside the same joins by hand.",
     "Start": "From the shell, beside PySpark without a setting.",
@@ -97,6 +98,8 @@ def benchmark_pages() -> dict[str, str]:
     parts = [HEAD]
     for section, about in ABOUT.items():
         own = [run for run in runs() if run.section == section]
+        if not own:
+            continue  # it has not been run yet
         name = f"{IMAGES}{_slug(section)}.svg"
         pictures[name] = picture(own)
         parts.append(

@@ -31,7 +31,7 @@ from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.common import EpochNanos, MissingMode, TimeOffset
 from snaploom.models.datasource import Credentials
 from snaploom.models.report import ExclusionReason
-from snaploom.models.run import RunSettings
+from snaploom.models.run import RunSettings, SparkSettings
 from snaploom.output.documents import ENTRY, HINT, parse_json, parse_versioned
 from snaploom.output.entries import Claim
 from snaploom.output.folder import open_folder
@@ -53,12 +53,14 @@ from snaploom.plan.tree import JoinNode
 from snaploom.plugins.flint.client import translated
 from snaploom.plugins.flint.store import open_opensearch_base
 from snaploom.plugins.flint.values import written
+from snaploom.policy.acceleration import accelerated_settings
 from snaploom.policy.formatfaults import FormatPlace, require_format
 from snaploom.project.results import Run, Runs
 from snaploom.run.clusterobjects import ClusterLease
 from snaploom.run.declarations import read_bundle_file, read_declarations, refuse, unstarted_report
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom.run.runevents import Interruption
+from snaploom.run.session.accelerator import refuse_unfit
 from snaploom.run.session.spark import build_session
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import index_type
@@ -101,6 +103,11 @@ def _too_many_candidates(_folder: Path) -> None:
 def _setting(_folder: Path) -> None:
     conf = {"spark.jars.packages": "org.example:sums:1.0"}
     build_session("snaploom", RunSettings.parse({"spark": {"sparkConf": conf}}))
+
+
+def _accelerator(_folder: Path) -> None:
+    spark = {"accelerator": "COMET", "sparkConf": {"spark.app.name": "x"}}
+    refuse_unfit(accelerated_settings(SparkSettings.parse(spark)), None, version="4.3.0")
 
 
 def _interrupted(_folder: Path) -> None:
@@ -228,6 +235,7 @@ CAUSES: Mapping[str, Cause] = {
     "NoUniqueJoinTree": _not_unique,
     "TooManyCandidates": _too_many_candidates,
     "SettingNotAllowed": _setting,
+    "AcceleratorNotUsable": _accelerator,
     "Interrupted": _interrupted,
     "BundleUnreadable": lambda folder: read_bundle_file(folder / "bundle.json"),
     "LeaseUnavailable": _no_lease,

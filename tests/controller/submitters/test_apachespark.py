@@ -44,6 +44,12 @@ def test_small_driver_gets_memory_for_its_python_program() -> None:
     assert key not in configuration(driver={"memory": "2g"})
 
 
+def test_accelerator_becomes_configuration() -> None:
+    found = configuration(accelerator="COMET", sparkConf={"spark.memory.offHeap.size": "3g"})
+    assert found["spark.plugins"] == "org.apache.spark.CometPlugin"
+    assert found["spark.memory.offHeap.size"] == "3g"
+
+
 def test_driver_works_without_executors() -> None:
     assert configuration(executor={"instances": 0})["spark.kubernetes.driver.master"] == "local[1]"
 

@@ -65,6 +65,19 @@ def test_small_driver_gets_memory_for_its_python_program(
     )
 
 
+@pytest.mark.parametrize(
+    ("executors", "native", "overhead"), [(2, "4096m", None), (0, "2048m", "2867m")]
+)
+def test_pods_with_tasks_get_the_native_memory_of_an_accelerator(
+    executors: int, native: str, overhead: str | None
+) -> None:
+    found = spec(accelerator="COMET", executor={"instances": executors, "memory": "4g"})
+    assert found["sparkConf"]["spark.plugins"] == "org.apache.spark.CometPlugin"
+    assert found["sparkConf"]["spark.memory.offHeap.size"] == native
+    assert found["driver"].get("memoryOverhead") == overhead
+    assert "spark.plugins" not in spec(accelerator="NONE")["sparkConf"]
+
+
 def test_dynamic_allocation_starts_within_its_bounds() -> None:
     found = spec(executor={"instances": 9}, dynamicAllocation={"maxExecutors": 4})
     assert "instances" not in found["executor"]

@@ -36,10 +36,15 @@ def catalog_settings(name: str, **properties: str) -> dict[str, str]:
     return own | {f"{prefix}.{key}": value for key, value in properties.items()}
 
 
-def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
-    """Run test files of `tests/others/oldspark` on the oldest PySpark."""
+def comet_jar() -> Path:
+    (jar,) = Path(_output_of("jars", "comet")).glob("*.jar")
+    return jar
+
+
+def run_tests(*files: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run test files on the oldest PySpark, with some environment variables."""
     places = [_output_of("oldspark"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Neither a Spark home nor the workers' of the process that runs us.
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"):
         environment.pop(name, None)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from snaploom.models.run import Accelerator, SparkSettings
+from snaploom.policy.acceleration import accelerated_settings
 from snaploom.run.session.spark import WITHOUT_CALL_SITES
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.spark.gate import ALLOW_SETTING
@@ -48,6 +50,21 @@ UNUSED_DEFAULTS = (
 """How Hadoop's settings begin that only servers and stores read which no test has."""
 
 
+ACCELERATED = "SNAPLOOM_TEST_COMET"
+"""Environment variable with the jar of Comet, where tests are to run with it."""
+
+
+def accelerated() -> dict[str, str]:
+    """Settings with which the session of tests has Comet; nothing where no jar is named."""
+    jar = os.environ.get(ACCELERATED)
+    if not jar:
+        return {}
+    return {
+        **accelerated_settings(SparkSettings(accelerator=Accelerator.COMET), "1g"),
+        "spark.jars": jar,
+    }
+
+
 def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process; `folder` takes warehouse, scratch space and Derby's files."""
     # Workers run this Python, whatever `python3` is on the path.
@@ -62,7 +79,7 @@ def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> Spa
     }
     # The long forms of the proofs compile, as jobs of users do.
     plans = COMPILED if os.environ.get("SNAPLOOM_PROVE") else INTERPRETED
-    given = {**SETTINGS, **plans, **places, **(settings or {})}
+    given = {**SETTINGS, **plans, **places, **accelerated(), **(settings or {})}
     for key, value in given.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -1,6 +1,7 @@
 """Drivers of a project are those of its lock file, byte for byte, or none."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,10 +12,17 @@ from support.declared.declarations import document
 from snaploom.cli.main import run_command
 from snaploom.errors import ArgumentInvalid
 from snaploom.run.declarations import read_declarations
-from snaploom.run.driverlock import LOCK_FILE, cached_jar, jars_for, read_lock, write_lock
-from snaploom.sources.databases.drivers import DRIVER_JARS, DriverJar
+from snaploom.run.driverlock import (
+    LOCK_FILE,
+    accelerator_jar,
+    cached_jar,
+    jars_for,
+    read_lock,
+    write_lock,
+)
+from snaploom.sources.databases.drivers import COMET_JAR, DRIVER_JARS, DriverJar
 
-COMPONENT = Path(__file__).parents[2] / "support" / "components" / "jdbc"
+COMPONENTS = Path(__file__).parents[2] / "support" / "components"
 JAR = b"a driver"
 POSTGRES = DriverJar("postgresql", "org.postgresql:postgresql:1.0", hashlib.sha256(JAR).hexdigest())
 OTHER = DriverJar("org.example:other:2", "org.example:other:2", hashlib.sha256(b"2").hexdigest())
@@ -51,14 +59,31 @@ def jars_of(file: Path) -> tuple[Path, ...]:
     return jars_for(read_declarations([file]).loaded)
 
 
-def test_the_list_is_what_tests_and_the_image_have() -> None:
-    sums = dict(line.split()[::-1] for line in (COMPONENT / "SHA256SUMS").read_text().splitlines())
-    assert {jar.file_name: jar.sha256 for jar in DRIVER_JARS} == sums
+@pytest.mark.parametrize(("component", "jars"), [("jdbc", DRIVER_JARS), ("comet", [COMET_JAR])])
+def test_the_list_is_what_tests_and_the_image_have(
+    component: str, jars: Sequence[DriverJar]
+) -> None:
+    folder = COMPONENTS / component
+    sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    assert {jar.file_name: jar.sha256 for jar in jars} == sums
     space = "{http://maven.apache.org/POM/4.0.0}"
-    found = ElementTree.parse(COMPONENT / "pom.xml").iter(f"{space}dependency")
+    found = ElementTree.parse(folder / "pom.xml").iter(f"{space}dependency")
     names = ("groupId", "artifactId", "version")
     pom = {":".join(each.findtext(f"{space}{name}", "") for name in names) for each in found}
-    assert {jar.coordinates for jar in DRIVER_JARS} == pom
+    assert {jar.coordinates for jar in jars} == pom
+
+
+def test_the_accelerator_is_that_of_the_lock_and_no_driver() -> None:
+    comet = DriverJar("comet", COMET_JAR.coordinates, hashlib.sha256(JAR).hexdigest())
+    file = declare(driver="SQLSERVER", driverClass="org.example.Driver")
+    assert accelerator_jar(read_declarations([file]).loaded) is None
+    write_lock(Path(LOCK_FILE), {comet.name: comet})
+    kept = keep(comet)
+    assert accelerator_jar(read_declarations([file]).loaded) == kept
+    assert jars_of(file) == ()
+    kept.write_bytes(b"another")
+    with pytest.raises(ArgumentInvalid, match=r"accelerator comet .* not that of the lock file"):
+        accelerator_jar(read_declarations([file]).loaded)
 
 
 def test_a_source_has_the_locked_driver_of_its_database_only() -> None:

@@ -24,6 +24,11 @@ from snaploom.models.run import (
     memory_mebibytes,
     spark_memory,
 )
+from snaploom.policy.acceleration import (
+    accelerated_settings,
+    is_accelerated,
+    off_heap_mebibytes,
+)
 from snaploom.policy.pods import BUNDLE_FOLDER, Refusal, hint_of, refusals, template_refusals
 from snaploom_operator.cluster.port import (
     APACHE_SPARK_APPLICATIONS,
@@ -372,7 +377,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
     }
     if spark.image_pull_secrets:
         spec["imagePullSecrets"] = [*spark.image_pull_secrets]
-    spec["sparkConf"] = {**PROTECTION, **spark.spark_conf}
+    spec["sparkConf"] = {**PROTECTION, **sized.accelerated, **spark.spark_conf}
     if sized.allocation is not None:
         spec["dynamicAllocation"] = {**sized.allocation.dump(), "shuffleTrackingEnabled": True}
     return spec
@@ -468,7 +473,8 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.kubernetes.driver.pod.name": f"{request.run.name}-driver",
         **_executors(sized),
     }
-    return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
+    given = {key: value for key, value in own.items() if value}
+    return {**PROTECTION, **sized.accelerated, **spark.spark_conf, **given}
 
 
 def _executors(sized: Sizes) -> dict[str, str]:
@@ -546,6 +552,8 @@ class Sizes:
     """Fixed number of executors; 0 for local mode."""
     allocation: DynamicAllocation | None
     """Dynamic allocation; None for a fixed number."""
+    accelerated: Mapping[str, str]
+    """Settings of the accelerator, whose native memory Spark adds to the pods of executors."""
 
     @property
     def local_master(self) -> str:
@@ -565,22 +573,29 @@ def sizes(spark: SparkSettings) -> Sizes:
     allocation = spark.dynamic_allocation
     is_dynamic = allocation is not None and allocation.enabled
     driver_memory = driver.memory or _MEMORY_DEFAULT
+    executor_memory = executor.memory or _MEMORY_DEFAULT
+    is_local = count == 0 and not is_dynamic
+    # Spark adds native memory to the pods of executors, and not to that of a driver with tasks.
+    native = off_heap_mebibytes(driver_memory) if is_local and is_accelerated(spark) else 0
     return Sizes(
         driver_cores=driver.cores or _CORES,
         driver_memory=spark_memory(driver_memory),
-        driver_overhead=_driver_overhead(driver_memory, spark.spark_conf),
+        driver_overhead=_driver_overhead(driver_memory, spark.spark_conf, native),
         executor_cores=executor.cores or _CORES,
-        executor_memory=spark_memory(executor.memory or _MEMORY_DEFAULT),
+        executor_memory=spark_memory(executor_memory),
         executors=count,
         allocation=_started(allocation, count) if allocation and is_dynamic else None,
+        accelerated=accelerated_settings(spark, driver_memory if is_local else executor_memory),
     )
 
 
-def _driver_overhead(memory: str, spark_conf: Mapping[str, str]) -> str:
-    is_chosen = any(key in spark_conf for key in _OVERHEAD_SETTINGS)
-    if is_chosen or memory_mebibytes(memory) * _OVERHEAD_FACTOR >= _DRIVER_OVERHEAD:
+def _driver_overhead(memory: str, spark_conf: Mapping[str, str], native: int) -> str:
+    usual = memory_mebibytes(memory) * _OVERHEAD_FACTOR
+    if any(key in spark_conf for key in _OVERHEAD_SETTINGS):
         return ""
-    return f"{_DRIVER_OVERHEAD}m"
+    if usual >= _DRIVER_OVERHEAD and not native:
+        return ""
+    return f"{round(max(usual, _DRIVER_OVERHEAD)) + native}m"
 
 
 def _started(allocation: DynamicAllocation, count: int) -> DynamicAllocation:

@@ -1,4 +1,4 @@
-"""`snaploom drivers`: fetches JDBC drivers, and lists those that are known."""
+"""`snaploom drivers`: fetches JDBC drivers and Comet, and lists what is known."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ from snaploom.run.driverlock import (
     read_lock,
     write_lock,
 )
-from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DRIVER_JARS, DriverJar
+from snaploom.sources.databases.drivers import KNOWN_JARS, DriverJar
 
 Folder = Annotated[
     Path,
@@ -63,6 +63,7 @@ def install(
     """Fetch JDBC drivers, and lock their versions and hashes for everybody who has the project.
 
     `snaploom run` gives a source the locked driver of its database, after its hash was compared.
+    `comet` is no driver, but the accelerator of Spark, for runs that ask for it.
     """
     file = folder / LOCK_FILE
     held = read_lock(file)
@@ -76,7 +77,7 @@ def install(
             "no driver is named, and none is locked",
             path="NAME",
             found=f"no name, and no driver in {file}",
-            expected=f"one of {', '.join(DRIVER_JAR_BY_NAME)}, or coordinates",
+            expected=f"one of {', '.join(KNOWN_JARS)}, or coordinates",
             hint="name the database that is to be read: snaploom drivers install postgresql",
         )
     place = repository or os.environ.get(REPOSITORY_VARIABLE, "")
@@ -92,7 +93,7 @@ def list_(*, folder: Folder = Path()) -> int:
     """List the JDBC drivers that are known or locked, and what is installed of them."""
     held = read_lock(folder / LOCK_FILE)
     table = Table("driver", "coordinates", "locked", "installed", box=None, pad_edge=False)
-    for jar in {**DRIVER_JAR_BY_NAME, **held}.values():
+    for jar in {**KNOWN_JARS, **held}.values():
         locked = "yes" if jar.name in held else "no"
         table.add_row(
             jar.name, jar.coordinates, locked, "yes" if cached_jar(jar).is_file() else "no"
@@ -106,25 +107,25 @@ def _unlisted(jar: DriverJar, lock: Path | None) -> ArgumentInvalid:
         "this jar is none of the drivers that Snaploom knows",
         path="NAME",
         found=visible(jar.coordinates + (f", which {lock} names" if lock is not None else "")),
-        expected=f"one of {', '.join(DRIVER_JAR_BY_NAME)}, or {UNLISTED} and its coordinates",
+        expected=f"one of {', '.join(KNOWN_JARS)}, or {UNLISTED} and its coordinates",
         hint=install_hint(jar),
     )
 
 
 def _wanted(name: str, held: dict[str, DriverJar], *, update: bool) -> DriverJar:
-    known = DRIVER_JAR_BY_NAME.get(name)
+    known = KNOWN_JARS.get(name)
     if name in held and not (update and known is not None):
         return held[name]
     if known is not None:
         return known
     if COORDINATES.fullmatch(name):
-        listed = {jar.coordinates: jar for jar in DRIVER_JARS}
+        listed = {jar.coordinates: jar for jar in KNOWN_JARS.values()}
         return listed.get(name) or DriverJar(name, name, "")
     raise ArgumentInvalid(
         "there is no driver of this name",
         path="NAME",
         found=name,
-        expected=f"{', '.join(DRIVER_JAR_BY_NAME)}, or GROUP:ARTIFACT:VERSION",
-        hint=did_you_mean(name, list(DRIVER_JAR_BY_NAME))
+        expected=f"{', '.join(KNOWN_JARS)}, or GROUP:ARTIFACT:VERSION",
+        hint=did_you_mean(name, list(KNOWN_JARS))
         or "give the coordinates of a driver that is not listed",
     )

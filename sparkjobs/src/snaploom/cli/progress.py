@@ -188,7 +188,9 @@ def weave_and_show(
                 request = RunRequest(
                     bundles, moment, progress.update, interruption, progress.show, allowing
                 )
-                reports = weave_outputs(request, indexes, with_drivers(declarations))
+                reports = weave_outputs(
+                    request, indexes, with_drivers(declarations, options.accelerator)
+                )
         except SnaploomError as error:
             if form is OutputForm.JSON:
                 print_documents([unstarted_report(name, moment, error).dump() for name in names])
@@ -222,9 +224,17 @@ def _print_report(report: Report, declarations: Declarations, console: Console) 
         console.print(f"failed  {_left_line(left)}{f' ({place})' if place else ''}", markup=False)
     for finding in report.data_findings:
         console.print("\n".join(finding.lines), markup=False)
+    if report.accelerator and report.snapshots:
+        console.print(f"native  {_native_line(report)}", markup=False)
     if report.manifest is not None and report.snapshots:
         where = f"{report.manifest.uri} at manifest {report.manifest.sequence}"
         console.print(f"{report.output}: published to {where}", markup=False)
+
+
+def _native_line(report: Report) -> str:
+    first, *more = report.fallbacks or ("",)
+    left = f"; left to Spark: {first}" if first else ""
+    return f"{report.accelerator}{left}" + (f", and {len(more)} more reasons" if more else "")
 
 
 def _table(report: Report) -> Table:

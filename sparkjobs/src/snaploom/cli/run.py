@@ -31,8 +31,10 @@ from snaploom.cli.progress import Elsewhere, weave_and_show
 from snaploom.models.common import CheckMode
 from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.run import Accelerator
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
+from snaploom.policy.acceleration import VARIABLE
 from snaploom.run.declarations import Declarations, combined_exit_code, runnable_bundles
 from snaploom.run.plannedoutput import Planned, plan_output
 from snaploom.run.session.providers import with_drivers
@@ -257,6 +259,13 @@ def run(
     ] = 1,
     parallel_snapshots: ParallelSnapshots = 1,
     strict: Strict = False,
+    accelerator: Annotated[
+        Accelerator | None,
+        Parameter(
+            help="Accelerator of Spark; omitted, that of the environment variable "
+            f"`{VARIABLE}`, else of the declarations."
+        ),
+    ] = None,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     allow: Allow = (),
     output: Form = console.OutputForm.TEXT,
@@ -289,6 +298,7 @@ def run(
         parallel=parallel,
         parallel_snapshots=parallel_snapshots,
         is_strict=strict,
+        accelerator=accelerator,
     )
     elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
     return weave_and_show(declarations, chosen, moment, options, output, elsewhere)

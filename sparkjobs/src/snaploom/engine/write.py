@@ -13,6 +13,7 @@ from snaploom.models.outputdataset import UNWRITABLE, ColumnMetadata, DataCompre
 from snaploom.policy.fileformats import JSON_OPTIONS, READ_OPTIONS, SPARK_FORMATS
 from snaploom.spark.jvm import committer_options, remove_marker
 from snaploom.spark.types import relabelled, schema_of, without_metadata
+from snaploom.types.schemas import SIMPLE_TYPES
 
 # Published files, read and written again: one snapshot's own, under the very schema they have.
 
@@ -97,6 +98,27 @@ itself. Parquet's own 1 MiB holds tens of thousands of values, and looking one u
 waits for memory: a quarter of a weave, for files that are no smaller (`docs/design/speed.md`)."""
 
 
+_NOTED = frozenset(each.sql for each in SIMPLE_TYPES) - {"interval", "void"}
+"""Types, as Spark prints them, that a Parquet file shows without Spark's own note in its footer."""
+_BY_SPARK = {"maxRecordsPerFile": str(2**63 - 1)}
+"""An option that changes nothing of a file, and with which Comet leaves the write to Spark."""
+
+
+def needs_note(schema: spark.DataType) -> bool:
+    """Whether files of a schema need Spark's own note of it, which Comet does not write."""
+    match schema:
+        case spark.StructType():
+            return any(bool(f.metadata) or needs_note(f.dataType) for f in schema.fields)
+        case spark.ArrayType():
+            return needs_note(schema.elementType)
+        case spark.MapType():
+            return needs_note(schema.keyType) or needs_note(schema.valueType)
+        case spark.DecimalType():
+            return False
+        case _:
+            return schema.simpleString() not in _NOTED
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options of Spark's write."""
@@ -150,6 +172,8 @@ def write_frame(
     stored = frame
     if column_metadata is ColumnMetadata.MANIFEST:
         stored = relabelled(frame, without_metadata(frame.schema))
+    if data_format.of_files is DataFormat.PARQUET and needs_note(stored.schema):
+        options |= _BY_SPARK
     writer = stored.write.format(how.format).options(**options)
     if folders_by is not None:
         writer = writer.partitionBy(folders_by)

@@ -575,5 +575,9 @@ class Report(ApiModel):
     """Version of Snaploom."""
     spark_version: ShortText = ""
     """Version of Spark."""
+    accelerator: ShortText = ""
+    """Accelerator of Spark with its version, such as `COMET 1.2.0`; empty without one."""
+    fallbacks: Lines = ()
+    """Reasons why Spark did something itself in spite of the accelerator; at most 50."""
     session: StringMap = Field(default_factory=dict)
     """Settings that the job made in its Spark session (rule W4)."""

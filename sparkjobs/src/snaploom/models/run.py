@@ -382,6 +382,15 @@ class DynamicAllocation(ApiModel):
         return self
 
 
+class Accelerator(StrEnum):
+    """Accelerator of Spark's own engine."""
+
+    COMET = "COMET"
+    """Apache DataFusion Comet: scans, joins, shuffles and Parquet in native code."""
+    NONE = "NONE"
+    """None, also where the operator's settings or the environment have one."""
+
+
 class SparkSettings(ApiModel):
     """The Spark application; omitted fields come from the operator's settings."""
 
@@ -404,6 +413,8 @@ class SparkSettings(ApiModel):
     administrator adds others."""
     dynamic_allocation: DynamicAllocation | None = None
     """Lets Spark add and remove executors."""
+    accelerator: Accelerator | None = None
+    """Accelerator of the application; omitted everywhere, none."""
     pod_template: PodTemplate | None = None
     """Additions to the pods of driver and executors."""
 

@@ -11,13 +11,14 @@ from snaploom.loading.project import AppliedProject
 from snaploom.models.common import ROOT_FIELD, EpochNanos, format_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import SnapshotReason
+from snaploom.models.run import Accelerator
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
 from snaploom.plan.steps import Action, CollectEnded
 from snaploom.plan.tree import JoinNode, JoinTree, Tie
 from snaploom.policy.secretdetection import secret_form
 
-# The environment and variables of declarations, as plans show them.
+# The environment and variables of declarations, and the accelerator, as plans show them.
 
 HIDDEN = "(not shown: it may be secret)"
 
@@ -38,6 +39,19 @@ def project_text(applied: AppliedProject) -> str:
     of = f" of {applied.file}" if applied.file else ""
     lines = [f"  {name} = {_shown(value)}" for name, value in _sorted(applied)]
     return "\n".join([f"variables, {environment}{of}", *lines]) + "\n\n"
+
+
+def accelerator_json(settings: Mapping[str, str]) -> JsonValue:
+    """The key `accelerator` of `plan -o json`; null for a run without one."""
+    return {"name": Accelerator.COMET.value, "settings": dict(settings)} if settings else None
+
+
+def accelerator_text(settings: Mapping[str, str]) -> str:
+    """Lines of an accelerated run's settings; empty for other runs."""
+    if not settings:
+        return ""
+    lines = [f"  {name} = {value}" for name, value in settings.items()]
+    return "\n".join([f"accelerator {Accelerator.COMET}", *lines]) + "\n\n"
 
 
 def _sorted(applied: AppliedProject) -> list[tuple[str, str]]:

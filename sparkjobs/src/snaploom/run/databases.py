@@ -146,7 +146,7 @@ def _resolve_by_spark(jar: DriverJar, folder: Path, target: Path) -> None:
 
 def _not_fetched(jar: DriverJar, found: str) -> ArgumentInvalid:
     return ArgumentInvalid(
-        f"the JDBC driver {jar.name} cannot be fetched",
+        f"the {jar.title} cannot be fetched",
         path="NAME",
         found=found,
         expected=f"a repository with {jar.coordinates}",

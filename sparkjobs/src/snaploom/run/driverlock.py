@@ -1,4 +1,4 @@
-"""JDBC drivers of a project: a lock file names jar and hash, and a cache outside it has the jars.
+"""Jars of a project's runs: a lock file names jar and hash, and a cache outside it has the jars.
 
 The lock file stands beside `snaploom.yaml`, is committed with it, and is found in the same way. A
 jar is only used where its hash is that of the lock file.
@@ -15,7 +15,7 @@ from snaploom.loading.load import Loaded
 from snaploom.loading.project import nearest_file
 from snaploom.localfiles import CACHE_VARIABLE, cache_folder, open_plain, read_plain, write_file
 from snaploom.models.datasource import DataSource
-from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DriverJar, jars_for_source
+from snaploom.sources.databases.drivers import COMET_JAR, KNOWN_JARS, DriverJar, jars_for_source
 
 LOCK_FILE = "snaploom-drivers.lock"
 """Name of the lock file; its ending keeps it from being read as a declaration."""
@@ -97,7 +97,7 @@ def verified_jar(jar: DriverJar, lock: Path) -> Path:
         found = hash_of(file)
     except OSError as error:
         raise ArgumentInvalid(
-            f"the JDBC driver {jar.name} is not installed on this machine",
+            f"the {jar.title} is not installed on this machine",
             path=LOCK_FILE,
             found=f"{file}: {(error.strerror or str(error)).lower()}",
             expected=f"{jar.coordinates}, which {visible(str(lock))} names",
@@ -105,7 +105,7 @@ def verified_jar(jar: DriverJar, lock: Path) -> Path:
         ) from error
     if found != jar.sha256:
         raise ArgumentInvalid(
-            f"the JDBC driver {jar.name} on this machine is not that of the lock file",
+            f"the {jar.title} on this machine is not that of the lock file",
             path=LOCK_FILE,
             found=f"sha256 {found} of {file}",
             expected=f"sha256 {jar.sha256}",
@@ -129,6 +129,16 @@ def jars_for(loaded: Loaded) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(verified_jar(jar, lock) for jar, lock in _needed(loaded)))
 
 
+def accelerator_jar(loaded: Loaded) -> Path | None:
+    """The jar of the locked accelerator, verified; None where none is locked."""
+    files = (nearest_file(Path(located.file), LOCK_FILE) for located in loaded.located)
+    for file in dict.fromkeys(file for file in files if file is not None):
+        jar = read_lock(file).get(COMET_JAR.name)
+        if jar is not None:
+            return verified_jar(jar, file)
+    return None
+
+
 def _needed(loaded: Loaded) -> Iterator[tuple[DriverJar, Path]]:
     locks: dict[Path, dict[str, DriverJar]] = {}
     for located in loaded.located:
@@ -142,7 +152,7 @@ def _needed(loaded: Loaded) -> Iterator[tuple[DriverJar, Path]]:
 
 
 def _misnamed(file: Path, jar: DriverJar) -> ArgumentInvalid:
-    known = DRIVER_JAR_BY_NAME.get(jar.name)
+    known = KNOWN_JARS.get(jar.name)
     return ArgumentInvalid(
         "the lock file gives a driver's name to another jar",
         path=LOCK_FILE,

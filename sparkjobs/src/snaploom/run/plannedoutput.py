@@ -1,6 +1,7 @@
 """Plans one output as far as its declarations allow, with all that is wrong."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -9,9 +10,18 @@ from snaploom.errors import SnaploomError
 from snaploom.loading.project import AppliedProject
 from snaploom.models.common import EpochNanos
 from snaploom.models.findings import Finding, InvalidDeclarations, errors_of
-from snaploom.plan.explain import finding_json, plan_json, plan_text, project_json, project_text
+from snaploom.plan.explain import (
+    accelerator_json,
+    accelerator_text,
+    finding_json,
+    plan_json,
+    plan_text,
+    project_json,
+    project_text,
+)
 from snaploom.plan.plan import RunPlan, plan_offline
 from snaploom.plan.steps import Action
+from snaploom.policy.acceleration import accelerated_settings, chosen
 from snaploom.run.declarations import TREE_CODES, Declarations, exit_code_of, refuse
 from snaploom.run.runevents import preflight_finding
 from snaploom.run.session.providers import OpenSession, with_drivers
@@ -29,6 +39,8 @@ class Planned:
     failure: SnaploomError | None = None
     project: AppliedProject = field(default_factory=AppliedProject)
     """The environment and variables of the declarations."""
+    accelerated: Mapping[str, str] = field(default_factory=dict)
+    """The settings that a run has for its accelerator; empty without one."""
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Keep each finding once: validation and planning find the same trees ambiguous."""
@@ -47,7 +59,11 @@ class Planned:
     @property
     def text(self) -> str:
         """The plan for people, after the variables that it was made with; empty without a plan."""
-        return "" if self.plan is None else project_text(self.project) + plan_text(self.plan)
+        return "" if self.plan is None else self._heads + plan_text(self.plan)
+
+    @property
+    def _heads(self) -> str:
+        return project_text(self.project) + accelerator_text(self.accelerated)
 
     @property
     def document(self) -> dict[str, JsonValue]:
@@ -69,7 +85,12 @@ class Planned:
         failed = () if failure is None else (preflight_finding(failure, failure.reason),)
         document = plan_json(self.plan) if self.plan is not None else empty
         findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
-        return {**document, "project": project_json(self.project), "findings": findings}
+        return {
+            **document,
+            "project": project_json(self.project),
+            "accelerator": accelerator_json(self.accelerated),
+            "findings": findings,
+        }
 
     @property
     def exit_code(self) -> int:
@@ -99,6 +120,8 @@ def plan_output(
     planned = Planned(name, project=declarations.loaded.project)
     try:
         bundle = declarations.bundle(name)
+        run = chosen(bundle.output.spec.run, os.environ)
+        planned.accelerated = accelerated_settings(run.spark)
         planned.add(declarations.findings_for(bundle))
         if planned.is_plannable:
             planned.plan = plan_offline(bundle)

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from snaploom.files.listed import ListedFile
+from snaploom.policy.acceleration import PLUGIN, PLUGINS
 from snaploom.policy.addresses import S3, hadoop_uri, kind_of
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,23 @@ def with_packages(jvm: JVMView) -> JVMView:
                 known[part] = JavaPackage(".".join(parts[:n]), jvm._gateway_client, jvm._id)
             above = known[part]
     return jvm
+
+
+# Scans of an accelerated session.
+
+_NATIVE_SCANS = "spark.comet.scan.enabled"
+
+
+def scans_natively(spark: SparkSession) -> bool:
+    """Whether Parquet is read by the accelerator."""
+    has_plugin = PLUGIN in (spark.conf.get(PLUGINS, "") or "")
+    return has_plugin and spark.conf.get(_NATIVE_SCANS, "true") == "true"
+
+
+def scan_by_spark(spark: SparkSession) -> None:
+    """Have Spark read Parquet from now on, and the accelerator go on with what it has read."""
+    spark.conf.set(_NATIVE_SCANS, "false")
+    spark.conf.set("spark.comet.convert.parquet.enabled", "true")
 
 
 # Python's workers, which Spark starts by a name where nobody chose an interpreter.

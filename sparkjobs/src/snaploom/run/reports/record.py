@@ -103,6 +103,10 @@ class SessionFacts:
     version: str
     settings: Mapping[str, str]
     """Settings that results depend on."""
+    accelerator: str = ""
+    """Name and version of the accelerator; empty without one."""
+    fallbacks: Callable[[], tuple[str, ...]] = tuple
+    """Returns the reasons why Spark did something itself so far."""
 
 
 NO_SESSION = SessionFacts("", {})
@@ -182,6 +186,7 @@ class RunRecord:
             warnings=tuple(clipped(warning) for warning in warnings),
         )
         self._published.append(report)
+        self._session.fallbacks()  # Spark forgets queries of long ago
         for warning in warnings:
             self.warn(f"{report.time}: {warning}")
         self._emit(runevents.SnapshotPublished(report, columns))
@@ -305,6 +310,8 @@ class RunRecord:
             session=dict(self._session.settings),
             tool_version=VERSION,
             spark_version=self._session.version,
+            accelerator=self._session.accelerator,
+            fallbacks=self._session.fallbacks(),
         )
 
     def kept_report(self, store: Callable[[], ObjectStore]) -> Report:

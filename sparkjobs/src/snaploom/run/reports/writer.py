@@ -43,7 +43,7 @@ _LISTS = {
     "dataFindings": False,
     "published": False, "newest.sources": False, "newest.excluded": False, "newest.joins": False,
     "newest.checks": False, "newest.warnings": False,
-    "index.done": False, "index.warnings": False, "removed.leftNames": False,
+    "fallbacks": False, "index.done": False, "index.warnings": False, "removed.leftNames": False,
 }  # fmt: skip
 """Lists that may be shortened; whether their oldest members, which go first, come first. Of what
 has no age the first members stay: the first failure is why the run failed."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from snaploom import ondemand
+from snaploom.errors import SnaploomError
 from snaploom.models.allowances import Allowances
-from snaploom.models.run import RunSettings
+from snaploom.models.run import Accelerator, RunSettings
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.policy.acceleration import chosen, is_accelerated
 from snaploom.run.declarations import Declarations
-from snaploom.run.driverlock import jars_for
+from snaploom.run.driverlock import accelerator_jar, jars_for
 from snaploom.run.runevents import in_background
 from snaploom.run.session.classarchive import JARS
 
@@ -54,20 +57,34 @@ def open_early(
     run: RunSettings,
     allow: Allowances,
     *,
+    resource: str = "",
     is_small: bool = False,
 ) -> OpenedSession:
     """Begin to open a session, in a thread, while this one imports what works with it.
 
     Spark's JVM takes seconds to start, and importing the engine half a second of a processor.
+    `resource` is the one whose settings these are, for errors about them.
     """
     # PySpark's modules import each other in circles, which two threads must not enter at once.
     _ = ondemand.build_session
-    return in_background(lambda: open_session(name, run, allow, is_small=is_small))
+
+    def opened() -> SparkSession:
+        try:
+            return open_session(name, run, allow, is_small=is_small)
+        except SnaploomError as error:
+            if (error.path or "").startswith("spec."):
+                error.resource = error.resource or resource
+            raise
+
+    return in_background(opened)
 
 
-def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSession:
-    """Open the session of this process, with the locked JDBC drivers that some sources need.
+def with_drivers(
+    declarations: Declarations, accelerator: Accelerator | None = None, *, is_kept: bool = False
+) -> OpenSession:
+    """Open the session of this process, with the locked jars that some sources and the run need.
 
+    `accelerator` is that of an option, which wins over the environment and the declarations.
     `is_kept`: the process goes on with the session for work yet unknown.
     """
 
@@ -75,7 +92,10 @@ def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSe
         name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
     ) -> SparkSession:
         """Return a session."""
-        jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
+        run = chosen(run, os.environ, accelerator)
+        native = accelerator_jar(declarations.loaded) if is_accelerated(run.spark) else None
+        needed = (*jars_for(declarations.loaded), *((native,) if native is not None else ()))
+        jars = [str(jar.absolute()) for jar in needed]
         own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
         asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
         return own_session(name, run, allow, asked, is_small=is_small and not is_kept)

@@ -19,9 +19,18 @@ from snaploom.files.stores import open_store
 from snaploom.localfiles import private_folder
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
+from snaploom.policy.acceleration import (
+    LAPTOP_MEMORY,
+    PLUGIN,
+    PLUGINS,
+    SETTINGS,
+    accelerated_settings,
+    encrypted_shuffle,
+)
 from snaploom.policy.pods import hint_of, refusals
 from snaploom.run.joblog import silence_py4j
-from snaploom.run.session.classarchive import OF_HADOOP, SUBMITTED
+from snaploom.run.session.accelerator import refuse_session_without, refuse_unfit, used_by
+from snaploom.run.session.classarchive import OF_HADOOP, SUBMITTED, spark_home
 from snaploom.run.session.jvm import start_context, translated_start
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.spark import jvm
@@ -77,13 +86,15 @@ def s3a_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 # The only place that builds a SparkSession.
 
+_DRIVER_MEMORY = "spark.driver.memory"
+
 LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.master": "local[*]",
     "spark.driver.bindAddress": "127.0.0.1",
     # Drivers of databases hand times over by way of Java's zone.
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",
+    _DRIVER_MEMORY: LAPTOP_MEMORY,
     # Four tasks a core: enough to balance, far fewer than Spark's 200 for small data.
     "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
     "spark.ui.enabled": "false",
@@ -147,6 +158,7 @@ def build_session(
         refuse_stopped(existing)
         with translated_start():
             is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
+        refuse_session_without(existing, run.spark)
         if not is_ours:
             return sibling_session(existing, run, allow, asked)
     silence_py4j()
@@ -157,6 +169,10 @@ def build_session(
     if laptop and _LOCAL.match(settings["spark.master"]):
         # Other users of the machine reach the ports of Spark, which shows them blocks of rows.
         settings.setdefault("spark.authenticate", "true")
+    with translated_start():
+        all_settings = {**_submitted_settings(), **settings}
+    refuse_unfit(all_settings, spark_home(os.environ))
+    settings |= encrypted_shuffle(all_settings)
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         os.environ.setdefault(jvm.WORKER_PYTHON, jvm.worker_python(settings))
@@ -231,6 +247,7 @@ def sibling_session(
     silence_py4j()
     _refuse_unlisted(run, allow)
     refuse_stopped(spark)
+    refuse_session_without(spark, run.spark)
     with translated_start():
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
@@ -310,10 +327,14 @@ def in_utc(options: str) -> str:
 
 
 def _submitted(setting: str) -> str:
+    return _submitted_settings().get(setting, "")
+
+
+def _submitted_settings() -> dict[str, str]:
     if not _is_submitted():
-        return ""
+        return {}
     SparkContext._ensure_initialized()
-    return SparkConf().get(setting, "")
+    return dict(SparkConf().getAll())
 
 
 def _is_submitted() -> bool:
@@ -321,8 +342,12 @@ def _is_submitted() -> bool:
 
 
 def result_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings that results depend on, as a session has them, for the Report (rule W4)."""
-    names = (*(setting.name for setting in jvm.SESSION_SETTINGS), *RESULT_SETTINGS)
+    """The settings that results depend on, as a session has them, for the Report (rule W4).
+
+    Those of an accelerator are among them.
+    """
+    ours = SETTINGS if used_by(spark) else ()
+    names = (*(setting.name for setting in jvm.SESSION_SETTINGS), *RESULT_SETTINGS, *ours)
     return {name: _value(spark, name) for name in names}
 
 
@@ -341,9 +366,14 @@ def configured(run: RunSettings) -> dict[str, str]:
     """The Spark configuration that a resource asks for."""
     if run.spark is None:
         return {}
-    settings = dict(run.spark.spark_conf)
-    if run.spark.driver is not None and run.spark.driver.memory is not None:
-        settings["spark.driver.memory"] = spark_memory(run.spark.driver.memory)
+    driver = None if run.spark.driver is None else run.spark.driver.memory
+    executor = None if run.spark.executor is None else run.spark.executor.memory
+    accelerated: dict[str, str] = {}
+    if PLUGIN not in _submitted(PLUGINS):  # else the operator has sized the run
+        accelerated = accelerated_settings(run.spark, executor if _is_submitted() else None)
+    settings = {**accelerated, **run.spark.spark_conf}
+    if driver is not None:
+        settings[_DRIVER_MEMORY] = spark_memory(driver)
     return settings
 
 

@@ -27,6 +27,7 @@ from snaploom.plan.plan import PlannedSnapshot
 from snaploom.run.job import POOL, Job
 from snaploom.run.reports.record import RunRecord, SessionFacts
 from snaploom.run.runevents import LeaseAwaited, SnapshotStarted
+from snaploom.run.session.accelerator import Fallbacks, used_by
 from snaploom.run.session.spark import SparkStopped, result_settings, translated
 from snaploom.run.weaving import datafindings
 from snaploom.run.weaving.history import delete_old_snapshots
@@ -104,7 +105,12 @@ def weave_output(
     """
     output = bundle.output
     run = Run(new_run_id(job.clock()), VERSION, job.clock, job.reached)
-    facts = SessionFacts(spark.version, result_settings(spark))
+    facts = SessionFacts(
+        spark.version,
+        result_settings(spark),
+        used_by(spark),
+        Fallbacks(spark, output.identity).look,
+    )
     record = RunRecord(bundle, run.run_id, job.emit, job.clock, facts)
     try:
         job.interruption.check()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.run import Accelerator
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import EVERYTHING, Selection
@@ -36,6 +37,8 @@ class RunOptions:
     is_strict: bool = False
     """Whether a root without any snapshot is a failure, also where `run.onEmptyRoot` differs."""
     reason: str = ""
+    accelerator: Accelerator | None = None
+    """Accelerator of Spark; None for that of the environment or the declarations."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 

@@ -146,7 +146,14 @@ def weave_outputs(
     if not isinstance(found, SparkRun):
         _show(found, request)
         return tuple(run.report for run in found)
-    opened = providers.open_early(open_session, "snaploom", run, allow, is_small=found.is_small)
+    opened = providers.open_early(
+        open_session,
+        "snaploom",
+        run,
+        allow,
+        resource=bundles[0].output.identity,
+        is_small=found.is_small,
+    )
     return ondemand.weave_in_session(
         request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
@@ -206,8 +213,15 @@ def _planned_in_session(
     foresee: bool = False,
     small: bool = False,
 ) -> PlannedRun:
-    run, allow = request.bundle.output.spec.run, request.options.allow
-    opened = providers.open_early(open_session, "snaploom plan", run, allow, is_small=small)
+    output, allow = request.bundle.output, request.options.allow
+    opened = providers.open_early(
+        open_session,
+        "snaploom plan",
+        output.spec.run,
+        allow,
+        resource=output.identity,
+        is_small=small,
+    )
     return ondemand.plan_in_session(request, files, opened, foresee=foresee)
 
 

@@ -1,4 +1,4 @@
-"""Facts about each kind of database, and about the jars of its driver."""
+"""Facts about each kind of database, and about the jars of its driver and of Comet."""
 
 import re
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from urllib.parse import quote as percent_encoded
 
 from snaploom.models.datasource import DataSource, IsolationLevel, Jdbc, JdbcDriver
 
-# The jars of tested JDBC drivers, which `drivers install` knows and the image holds.
+# The jars that `drivers install` knows: tested JDBC drivers, which the image holds, and Comet.
 
 
 @dataclass(frozen=True)
 class DriverJar:
-    """The jar of one driver."""
+    """The jar of one driver, or of an accelerator."""
 
     name: str
     """Its name for people; its coordinates where it has none."""
@@ -34,8 +34,13 @@ class DriverJar:
     @property
     def is_known(self) -> bool:
         """Whether it is a version of a jar of the list, by its name there."""
-        known = DRIVER_JAR_BY_NAME.get(self.name)
+        known = KNOWN_JARS.get(self.name)
         return known is not None and known.group_and_artifact == self.group_and_artifact
+
+    @property
+    def title(self) -> str:
+        """The jar for people: `JDBC driver h2`."""
+        return f"{'accelerator' if self.name == COMET_JAR.name else 'JDBC driver'} {self.name}"
 
     @property
     def is_rightly_named(self) -> bool:
@@ -78,6 +83,14 @@ DRIVER_JARS = (
 )
 """Each is called like the database that it reads, as `spec.jdbc.driver` names it."""
 DRIVER_JAR_BY_NAME = {jar.name: jar for jar in DRIVER_JARS}
+COMET_JAR = DriverJar(
+    "comet",
+    "org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0",
+    "5055c43dca9e8cce83c33b1ff25646d1436c94698ca48beb3475bf60843b8d37",
+)
+"""Comet is built for one minor version of Spark, which the name of its artifact has."""
+KNOWN_JARS = {**DRIVER_JAR_BY_NAME, COMET_JAR.name: COMET_JAR}
+"""All jars that are fetched by a name of ours."""
 
 
 def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[DriverJar, ...]:
@@ -94,7 +107,7 @@ def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[
         return (held[name],)
     if name is not None and jdbc.driver_class is None:
         return ()
-    return tuple(jar for jar in held.values() if jar.name not in DRIVER_JAR_BY_NAME)
+    return tuple(jar for jar in held.values() if jar.name not in KNOWN_JARS)
 
 
 def _jar_name_of(jdbc: Jdbc) -> str | None:

@@ -19,13 +19,42 @@ from snaploom.files.measured import TableMissing
 from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
-from snaploom.sources.files.footers import read_footers
+from snaploom.sources.files.footers import have_one_calendar, read_footers
 from snaploom.sources.files.globs import escape_glob
 from snaploom.spark.failures import translate
-from snaploom.spark.jvm import FileEnds, client_of
+from snaploom.spark.jvm import FileEnds, client_of, scan_by_spark, scans_natively
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
 from snaploom.types.arrow import arrow_schema, schema_of_arrow
 from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, schema_json
+
+# Files that an accelerator would read otherwise than Spark.
+
+_CALENDARS = ("datetimeRebaseMode", "int96RebaseMode")
+"""Options, and with a prefix settings, by which Spark takes old days for Julian ones."""
+
+
+def choose_scan(
+    session: SparkSession,
+    declared: HdfsLike,
+    files: Sequence[ListedFile],
+    schema: spark.StructType,
+) -> None:
+    """Have Spark scan Parquet itself, where an accelerator's scan may give other days and times.
+
+    Comet takes the calendar of every file for today's (apache/datafusion-comet#5010).
+    """
+    has_times = any(name in schema.simpleString() for name in ("date", "timestamp"))
+    if declared.format != "parquet" or not has_times or not scans_natively(session):
+        return
+    options = {name.lower(): value for name, value in declared.format_options.items()}
+    settings = {
+        n: session.conf.get(f"spark.sql.parquet.{n}InRead", "CORRECTED") for n in _CALENDARS
+    }
+    modes = {options.get(n.lower()) or settings[n] or "" for n in _CALENDARS}
+    is_corrected = {mode.upper() for mode in modes} == {"CORRECTED"}
+    if not (is_corrected and have_one_calendar(files, FileEnds(client_of(session)).read)):
+        scan_by_spark(session)
+
 
 # Types that files have, against those that are declared for them (decision 0043).
 

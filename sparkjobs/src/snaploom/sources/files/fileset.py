@@ -27,7 +27,7 @@ from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
-from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
+from snaploom.sources.files.checks import FileChecks, TypedFiles, choose_scan, opened_file
 from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles
 from snaploom.sources.files.globs import escape_glob
@@ -249,6 +249,7 @@ class FileSet:
             return self._typed_rows(files, schema, is_placed=is_placed)
         frame = self._load([file.file for file in files], schema)
         check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        choose_scan(self.spark, self.declared, [file.file for file in files], frame.schema)
         return frame
 
     def remarks(

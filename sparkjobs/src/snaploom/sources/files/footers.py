@@ -38,6 +38,9 @@ READ_AT_ONCE = 16
 """Footers that are read at the same time. On stores that answer in 20 ms and more all of the time
 is waiting; each takes one or two requests."""
 
+_SPARK_VERSION = b"org.apache.spark.version"
+_JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+"""Notes in footers."""
 _LOCAL = "file:"
 _FIRST_BYTES = 64 << 10
 """Bytes that are asked for at once, which holds the footer of most files; S3's client takes no
@@ -105,6 +108,25 @@ def read_footers(
 
     with ThreadPoolExecutor(READ_AT_ONCE) as pool:
         yield from pool.map(read, files)
+
+
+def have_one_calendar(files: Sequence[ListedFile], end_of: EndOf) -> bool:
+    """Whether Spark reads days and times of all these files as they are stored.
+
+    In others, of Spark before 3.1 or of its legacy modes, it takes those before 1582 for days of
+    the Julian calendar, as their footers note; nothing is known of what cannot be read.
+    """
+
+    def read(file: ListedFile) -> bool:
+        try:
+            noted: Mapping[bytes, bytes] = _metadata(file, end_of).metadata or {}
+            major, minor = noted.get(_SPARK_VERSION, b"3.1").split(b".")[:2]
+            return (int(major), int(minor)) >= (3, 1) and not _JULIAN & noted.keys()
+        except (OSError, ValueError):
+            return False
+
+    with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+        return all(pool.map(read, files))
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
