@@ -106,6 +106,7 @@ BEHIND_TEXTS = (
     (common.TimeOffset, {"days": 1}),
     (outputdataset.LocalDateTime, {"year": 2021}),
     (outputdataset.LocalDateTime, {"year": 1900}),
+    (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""

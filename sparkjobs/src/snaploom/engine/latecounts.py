@@ -20,6 +20,7 @@ from snaploom.engine.fold import DATA, NUMBER, Counts, Point, Side, Weave, bytes
 from snaploom.engine.write import WrittenFiles
 from snaploom.models.outputdataset import DataFormat
 from snaploom.plan.tree import JoinNode
+from snaploom.spark import jvm
 from snaploom.types.schemas import quote
 
 TOP = Point(0, is_out=True)
@@ -34,12 +35,7 @@ def counts_are_late(session: SparkSession, data_format: DataFormat) -> bool:
     Spark's own engine takes as long for either at scale factor 0.3, and for twenty rows of four
     joins 2.2 processor seconds instead of 1.7 observed ones.
     """
-    return has_native_engine(session) and data_format.of_files is DataFormat.PARQUET
-
-
-def has_native_engine(session: SparkSession) -> bool:
-    """Whether a session hands its plans to Comet, as far as they are whole."""
-    return "CometPlugin" in session.sparkContext.getConf().get("spark.plugins", "")
+    return jvm.is_native(session) and data_format.of_files is DataFormat.PARQUET
 
 
 class LateCounts:
@@ -132,8 +128,9 @@ class LateCounts:
 
 
 def is_of_parquet(frame: DataFrame) -> bool:
-    """Whether a frame has rows of Parquet files, at most chosen and projected."""
-    return _is_of_parquet(frame._jdf.queryExecution().analyzed())
+    """Whether a frame has rows of Parquet files, chosen and projected the same way each time."""
+    plan = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic()) and _is_of_parquet(plan)
 
 
 def _is_of_parquet(plan: JavaObject) -> bool:

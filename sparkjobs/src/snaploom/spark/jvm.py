@@ -69,15 +69,19 @@ def with_packages(jvm: JVMView) -> JVMView:
     return jvm
 
 
-# Scans of an accelerated session.
+# An accelerated session, and its scans.
 
 _NATIVE_SCANS = "spark.comet.scan.enabled"
 
 
+def is_native(spark: SparkSession) -> bool:
+    """Whether a session hands its plans to the accelerator, as far as they are whole."""
+    return PLUGIN in (spark.conf.get(PLUGINS, "") or "")
+
+
 def scans_natively(spark: SparkSession) -> bool:
     """Whether Parquet is read by the accelerator."""
-    has_plugin = PLUGIN in (spark.conf.get(PLUGINS, "") or "")
-    return has_plugin and spark.conf.get(_NATIVE_SCANS, "true") == "true"
+    return is_native(spark) and spark.conf.get(_NATIVE_SCANS, "true") == "true"
 
 
 def scan_by_spark(spark: SparkSession) -> None:

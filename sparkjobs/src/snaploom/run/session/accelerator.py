@@ -17,6 +17,7 @@ from snaploom.policy.acceleration import PLUGIN, PLUGINS, is_accelerated
 from snaploom.run.driverlock import install_hint
 from snaploom.run.session.classarchive import CLASS_PATH, JARS
 from snaploom.sources.databases.drivers import COMET_JAR
+from snaploom.spark.jvm import is_native
 
 PATH = "spec.run.spark.accelerator"
 _JAR = re.compile(r"comet-spark-spark(\d+\.\d+)_[\w.-]+\.jar")
@@ -92,7 +93,7 @@ def refuse_session_without(spark: SparkSession, asked: SparkSettings | None) -> 
     Raises:
         AcceleratorNotUsable: it was.
     """
-    if is_accelerated(asked) and not used_by(spark):
+    if is_accelerated(asked) and not is_native(spark):
         raise AcceleratorNotUsable(
             "the accelerator COMET is asked for in a session that was started without it",
             path=PATH,
@@ -105,10 +106,9 @@ def refuse_session_without(spark: SparkSession, asked: SparkSettings | None) -> 
 
 def used_by(spark: SparkSession) -> str:
     """The accelerator of a session with its version, such as `COMET 1.2.0`; empty without one."""
-    conf = spark.sparkContext.getConf()
-    if PLUGIN not in conf.get(PLUGINS, ""):
+    if not is_native(spark):
         return ""
-    return f"COMET {conf.get('spark.comet.version', '')}".strip()
+    return f"COMET {spark.conf.get('spark.comet.version', '')}".strip()
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Fallbacks:
 
     def look(self) -> tuple[str, ...]:
         """The reasons so far, with those of the queries since the last look."""
-        if used_by(self.spark):
+        if is_native(self.spark):
             with suppress(Py4JError, OSError):
                 self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_PATIENCE_MILLIS)
                 for plan in self._plans():

@@ -29,7 +29,7 @@ from snaploom.policy.acceleration import (
 )
 from snaploom.policy.pods import hint_of, refusals
 from snaploom.run.joblog import silence_py4j
-from snaploom.run.session.accelerator import refuse_session_without, refuse_unfit, used_by
+from snaploom.run.session.accelerator import refuse_session_without, refuse_unfit
 from snaploom.run.session.classarchive import OF_HADOOP, SUBMITTED, spark_home
 from snaploom.run.session.jvm import start_context, translated_start
 from snaploom.sources.files.hadoop import HadoopFiles
@@ -346,7 +346,7 @@ def result_settings(spark: SparkSession) -> dict[str, str]:
 
     Those of an accelerator are among them.
     """
-    ours = SETTINGS if used_by(spark) else ()
+    ours = SETTINGS if jvm.is_native(spark) else ()
     names = (*(setting.name for setting in jvm.SESSION_SETTINGS), *RESULT_SETTINGS, *ours)
     return {name: _value(spark, name) for name in names}
 

@@ -331,8 +331,7 @@ class SnapshotWeaver:
         woven = weaving.frame.schema
         self._history.compare(output, state, planned.time, woven.json())
         try:
-            is_native = latecounts.has_native_engine(spark)
-            expectations = Expectations(output, weaving.frame, is_written=is_native)
+            expectations = Expectations(output, weaving.frame, is_written=is_late)
             shaping = self._shaping(compression, woven)
             place = shaping.place(uri)
             schema = write_frame(
