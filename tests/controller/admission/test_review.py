@@ -275,6 +275,18 @@ def test_a_folder_that_overlaps_is_refused_for_the_later_output(mine: str, their
     assert "OutputDataset/a" in finding.message
 
 
+def test_a_table_of_a_catalog_is_refused_for_the_later_output() -> None:
+    place = {"dataFormat": "ICEBERG", "table": {"catalog": "lake", "name": "sales.orders"}}
+    outputs = [output(name, **{"outputFolder.folderUri": f"/{name}/"}) for name in "za"]
+    for each in outputs:
+        each["spec"]["outputFolder"] |= place
+    answer = answered(outputs[0], outputs[1:])
+    assert answer.refusal is not None
+    (finding,) = answer.refusal.findings
+    assert (finding.resource, finding.path) == ("OutputDataset/z", "spec.outputFolder.table")
+    assert finding.message == "OutputDataset/a publishes to the same table"
+
+
 def test_a_folder_of_another_namespace_does_not_count() -> None:
     other = stored(output("a", **{"outputFolder.folderUri": "/out/"}), namespace="elsewhere")
     assert answered(output("z"), [other]).is_allowed

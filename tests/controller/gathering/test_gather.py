@@ -218,6 +218,18 @@ async def test_folder_that_an_older_output_has_is_an_error_of_the_newer_one() ->
     assert [f.code for f in (await output_of(objects, newer)).findings] == ["SL174"]
 
 
+async def test_table_that_an_older_output_has_is_an_error_of_the_newer_one() -> None:
+    place = {"dataFormat": "ICEBERG", "table": {"catalog": "lake", "name": "sales.orders"}}
+    newer, older = (
+        stored(output(name, **{"outputFolder.folderUri": f"/{name}/"})) for name in ("a", "wide")
+    )
+    for each, day in ((newer, 2), (older, 1)):
+        each["spec"]["outputFolder"] |= place
+        each["metadata"]["creationTimestamp"] = f"2026-01-0{day}T00:00:00Z"
+    found = await output_of([*MODEL[:-1], older, newer], newer)
+    assert [f.path for f in found.findings if f.code == "SL174"] == ["spec.outputFolder.table"]
+
+
 async def test_outputs_that_read_each_other_are_an_error() -> None:
     first, second = reading("first", "/out/second/"), reading("second", "/out/first/")
     found = await output_of([*first, *second], first[1])

@@ -47,7 +47,7 @@ class ReviewContext:
     unjudged: int = 0
     """Number of dependants that are not checked."""
     overlapping: tuple[OutputDataset, ...] = ()
-    """Other outputs whose folders may overlap with its own."""
+    """Other outputs whose folders or tables may overlap with its own."""
     upstream: tuple[OutputDataset, ...] = ()
     """Outputs whose files it may read, directly or through others."""
     upstream_sources: tuple[DataSource, ...] = ()
@@ -117,7 +117,7 @@ def contradictions(
         case OutputDataset():
             return (
                 # The submitted output is reported, whichever of the two was created first.
-                *(f for other in context.overlapping if (f := overlap(resource, other))),
+                *(f for other in context.overlapping for f in overlap(resource, other)),
                 *_circle_of_outputs(resource, context),
                 *_fixed(resource, before),
             )

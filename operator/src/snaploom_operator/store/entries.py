@@ -17,7 +17,7 @@ from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.sources.registry import declared
-from snaploom.validate.outputs import comparable_folder, folder_of
+from snaploom.validate.outputs import comparable_folder, places_of
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
     FINALIZER,
@@ -238,7 +238,7 @@ def read_folders(source: DataSource) -> frozenset[str]:
 
 
 def folders_of(resource: Resource) -> frozenset[str]:
-    """The folders of an output or a source; other kinds have none."""
+    """The places of an output, or the folders of a source; other kinds have none."""
     if isinstance(resource, OutputDataset):
-        return frozenset({folder_of(resource)})
+        return places_of(resource)
     return read_folders(resource) if isinstance(resource, DataSource) else frozenset()

@@ -23,7 +23,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.validate.outputs import folder_of
+from snaploom.validate.outputs import folder_of, places_of
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
@@ -262,7 +262,7 @@ class Store:
         return self.entries(chain.from_iterable(layers))
 
     def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
-        """Outputs of the namespace whose folders may overlap with that of one; itself included."""
+        """Outputs of the namespace whose places may overlap with those of one; itself included."""
         folders = self._folders_of(output)
         return self._outputs(folders.overlapping(output)) if folders else ()
 
@@ -566,8 +566,8 @@ class Folders:
             index.discard(path, ref)
 
     def overlapping(self, output: OutputDataset) -> set[Ref]:
-        """Outputs whose folder equals, contains or is inside that of this one; itself included."""
-        return self._outputs.touching(folder_of(output))
+        """Outputs that may publish to the same place as this one; itself included."""
+        return {ref for place in places_of(output) for ref in self._outputs.touching(place)}
 
     def readers(self, output: OutputDataset) -> set[Ref]:
         """Sources that may read what an output publishes."""

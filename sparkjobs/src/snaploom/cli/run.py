@@ -127,8 +127,7 @@ def sampling_elsewhere(
     moved = output.model_copy(update={"spec": spec, "metadata": metadata})
     declared = [each for each in declarations.resources if isinstance(each, OutputDataset)]
     # The folder is compared with those of all outputs, of the sampled one too.
-    overlaps = (overlap(moved, each) for each in declared)
-    wrong = [*folder_findings(moved), *(found for found in overlaps if found is not None)]
+    wrong = [*folder_findings(moved), *(f for each in declared for f in overlap(moved, each))]
     errors = [finding for finding in wrong if finding.is_error]
     if errors:
         found = f"{folder}: {errors[0].message}"

@@ -202,7 +202,7 @@ def comparable_folder(uri: str) -> str:
     return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
 
 
-# Outputs that would publish into each other's folders: the later one gets the finding (rule P14).
+# Outputs that would publish to the same place: the later one gets the finding (rule P14).
 
 
 def folder_of(output: OutputDataset) -> str:
@@ -210,8 +210,51 @@ def folder_of(output: OutputDataset) -> str:
     return comparable_folder(output.spec.output_folder.folder_uri)
 
 
-def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
-    """The fault of an output whose folder is, lies in, or holds another's; None where apart."""
+_TableKey = tuple[str, frozenset[tuple[str, str]]]
+"""A table, and the settings of its catalog in a run's configuration."""
+
+
+def places_of(output: OutputDataset) -> frozenset[str]:
+    """The folder of an output, and its table of a catalog if it has one, as they are compared.
+
+    Each ends with `/`.
+    """
+    table = output.spec.output_folder.table
+    named = () if table is None else (f"table:/{table.catalog}/{table.name}/",)
+    return frozenset({folder_of(output), *named})
+
+
+def overlap(output: OutputDataset, other: OutputDataset) -> Findings:
+    """The faults of an output whose folder is, lies in, or holds another's, or whose table is."""
+    found = (_shared_folder(output, other), _shared_table(output, other))
+    return tuple(finding for finding in found if finding is not None)
+
+
+def _shared_table(output: OutputDataset, other: OutputDataset) -> Finding | None:
+    table = output.spec.output_folder.table
+    # Runs that configure a catalog differently may mean two catalogs by one name.
+    if table is None or _table_key(output) != _table_key(other):
+        return None
+    return output.finding(
+        "SL174",
+        f"{FOLDER}.table",
+        f"{other.identity} publishes to the same table",
+        found=f"{table}, which is also that of {other.identity}",
+        expected="a table of its own for every OutputDataset",
+    )
+
+
+def _table_key(output: OutputDataset) -> _TableKey:
+    table, spark = output.spec.output_folder.table, output.spec.run.spark
+    if table is None:
+        return "", frozenset()
+    name = f"spark.sql.catalog.{table.catalog}"
+    settings = {} if spark is None else spark.spark_conf
+    chosen = (pair for pair in settings.items() if f"{pair[0]}.".startswith(f"{name}."))
+    return str(table), frozenset(chosen)
+
+
+def _shared_folder(output: OutputDataset, other: OutputDataset) -> Finding | None:
     mine, theirs = folder_of(output), folder_of(other)
     if mine == theirs:
         message = f"{other.identity} publishes to the same folder"
@@ -232,13 +275,20 @@ def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
 
 
 def overlap_findings(outputs: Iterable[OutputDataset]) -> tuple[Finding, ...]:
-    """A finding for every output whose folder overlaps with that of one that came before it.
+    """A finding for every output whose folder or table overlaps with that of one before it.
 
     The first of all that do is named. It takes as long as sorting does, however many there are.
     """
     placed = sorted(map(_place, outputs), key=lambda each: (each.folder, each.output.identity))
     pairs = zip(placed, _foremost(placed), strict=True)
-    found = (overlap(each.output, first.output) for each, first in pairs if first.rank < each.rank)
+    found = [
+        _shared_folder(each.output, first.output) for each, first in pairs if first.rank < each.rank
+    ]
+    owners: dict[_TableKey, OutputDataset] = {}
+    for each in sorted(placed, key=lambda each: each.rank):
+        owner = owners.setdefault(_table_key(each.output), each.output)
+        if owner is not each.output:
+            found.append(_shared_table(each.output, owner))
     return tuple(finding for finding in found if finding is not None)
 
 

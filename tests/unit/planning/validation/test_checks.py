@@ -177,8 +177,11 @@ FOLDERS = st.lists(st.sampled_from("ab"), max_size=3).map(
 AGES = st.sampled_from([None, *(f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))])
 
 
-def placed(name: str, folder: str, created: str | None) -> OutputDataset:
+def placed(name: str, folder: str, created: str | None, table: str = "") -> OutputDataset:
     raw = output(name, **{"outputFolder.folderUri": folder})
+    if table:
+        place = {"catalog": "lake", "name": table}
+        raw["spec"]["outputFolder"] |= {"dataFormat": "ICEBERG", "table": place}
     raw["metadata"] |= {"creationTimestamp": created} if created else {}
     (found,) = parsed([raw])
     assert isinstance(found, OutputDataset)
@@ -201,6 +204,14 @@ def test_older_output_keeps_its_folder_inside_a_new_one() -> None:
     (finding,) = overlap_findings([new, old])
     assert finding.resource == "OutputDataset/outer"
     assert finding.message == "the folder of OutputDataset/inner lies in this folder"
+
+
+def test_older_output_keeps_its_table_of_a_catalog() -> None:
+    old = placed("z", "/z/", "2026-01-01T00:00:00Z", "sales.orders")
+    newer = [placed(name, f"/{name}/", "2026-01-02T00:00:00Z", "sales.orders") for name in "ab"]
+    found = overlap_findings([*newer, old, placed("c", "/c/", None, "sales.other")])
+    assert [each.resource for each in found] == ["OutputDataset/a", "OutputDataset/b"]
+    assert {each.message for each in found} == {"OutputDataset/z publishes to the same table"}
 
 
 @given(st.lists(st.tuples(FOLDERS, AGES), max_size=7))

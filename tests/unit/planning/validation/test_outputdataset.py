@@ -223,6 +223,31 @@ def test_folders_of_two_outputs_do_not_overlap(first: str, second: str, overlap:
         assert "OutputDataset/" in finding.message
 
 
+def of_catalog(name: str, table: str, **conf: str) -> Raw:
+    folder = {"outputFolder.folderUri": f"/out/{name}/", "outputFolder.dataFormat": "ICEBERG"}
+    place = {"catalog": "lake", "name": table}
+    settings = {f"spark.sql.catalog.lake.{key}": value for key, value in conf.items()}
+    run = {"run.spark": {"sparkConf": settings}}
+    return output(name, **folder, **run, **{"outputFolder.table": place})
+
+
+@pytest.mark.parametrize(
+    ("second", "is_shared"),
+    [
+        (of_catalog("two", "sales.orders"), True),
+        (of_catalog("two", "sales.order"), False),
+        (of_catalog("two", "sales.orders", uri="https://other"), False),
+    ],
+)
+def test_two_outputs_are_not_one_table_of_a_catalog(second: Raw, is_shared: bool) -> None:
+    raws = [*model()[:-1], of_catalog("one", "sales.orders"), second]
+    faults = [each for each in validate(parsed(raws)) if each.code == "SL174"]
+    expected = [("OutputDataset/two", "spec.outputFolder.table")] if is_shared else []
+    assert [(each.resource, each.path) for each in faults] == expected
+    for finding in faults:
+        assert finding.found == "lake.sales.orders, which is also that of OutputDataset/one"
+
+
 def test_a_folder_is_compared_with_all_around_it() -> None:
     uris = {"a": "/o/", "b": "/o/x/", "c": "/o/x/y/", "d": "/o/z/", "e": "/p/"}
     raws = [output(name, **{"outputFolder.folderUri": uri}) for name, uri in uris.items()]
