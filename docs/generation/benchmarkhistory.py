@@ -62,7 +62,8 @@ ABOUT = {
     "Skipping": "Indexes, queries with and without them, and a bound: Spark reading the one file.",
     "Skipping, share of files without a row": "Of conditions of 60 forms over seven types.",
     "Xskipper": "Beside the metadata and queries of Xskipper.",
-    "Start from files": "`init --from` over 26 public data sets.",
+    "Start from files": "`init --from` over 26 public data sets. On 2026-11-28 developers saw the "
+    "truth of those that are only counted: figures on them are no longer blind.",
     "Pages": "Pages of outputs.",
     "Operator": "A real API server, without nodes.",
     "Admission": "The webhook.",
