@@ -24,7 +24,7 @@ VARYING = {
     "fingerprint": "41156814c0c61117b2b5b86ce8bd62893b063f7a9bd003bbcbab0326924a3748",
     "toolVersion": "0.1.0",
     "sparkVersion": "4.3.0",
-    # A slow machine does not count in time.
+    # No key of the example is nearly one of the other side; this shows such a key.
     "unmatched": [
         {
             "child": "customer_address",

@@ -20,11 +20,14 @@ from support.servers.databases import driver_jars
 from support.weaving.sparksession import compiled, make_session
 
 from snaploom.cli.main import run_command
+from snaploom.engine.unmatched import TimeAllowance
 
 BETWEEN = 0.02
 """Seconds between two looks at whether the shell has ended."""
 MOST_BYTES = 1 << 20
 """Of a request: arguments and the environment, which Linux bounds at about this."""
+SECONDS_FOR_KEYS = 600.0
+"""Of each look at rows without a match: pages show their keys, however busy the machine is."""
 
 _PROGRAM = """#!{python} -IS
 import json, os, socket, sys
@@ -99,6 +102,7 @@ def _run(
         contextlib.chdir(folder),
         mock.patch.dict(os.environ, environment, clear=True),
         mock.patch.object(sys, "stdin", given),
+        mock.patch.object(TimeAllowance, "left", return_value=SECONDS_FOR_KEYS),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
