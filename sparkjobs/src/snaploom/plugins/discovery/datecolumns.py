@@ -1,10 +1,10 @@
 """Columns of times: the snapshots of a source whose file names have no dates, and joins as of them.
 
 Of snapshots there are two kinds. A *register by day* has all of its rows once a day, so that its
-key is unique within a day and comes again the next one: whatever refers to it has to meet the rows of its own
-day, wherever the register stands. *Events* have each row once, and a time of their own: they are
-divided into days where they are the root of the output; anywhere else that would hide all rows but
-those of one day.
+key is unique within a day and comes again the next one: whatever refers to it has to meet the rows
+of its own day, wherever the register stands. *Events* have each row once, and a time of their own:
+they are divided into days where they are the root of the output; anywhere else that would hide all
+rows but those of one day.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
