@@ -124,8 +124,8 @@ class Fallbacks:
 
     def look(self) -> tuple[str, ...]:
         """The reasons so far, with those of the queries since the last look."""
-        if is_native(self.spark):
-            with suppress(Py4JError, OSError):
+        with suppress(Py4JError, OSError):  # a Spark that died has none
+            if is_native(self.spark):
                 self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_PATIENCE_MILLIS)
                 for plan in self._plans():
                     self._reasons |= dict.fromkeys(reasons_of(plan))
