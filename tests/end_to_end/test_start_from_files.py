@@ -231,6 +231,32 @@ def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: Spark
         assert {row[0]: row[1] for row in rows} == {n: n * 10 + day.day for n in range(1, 9)}
 
 
+def test_one_mark_less_joins_each_row_as_of_its_own_time(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    data, marked = tmp_path / "data", tmp_path / "model" / "relationships.yaml"
+    start = datetime(2026, 2, 1, tzinfo=UTC)
+    at = [start + timedelta(hours=n) for n in range(24)]
+    trades = [f"{n + 500},{['EUR', 'USD', 'GBP'][n % 3]},{at[n % 24]:%FT%TZ}" for n in range(48)]
+    ends = {n: f"{at[n + 6]:%FT%TZ}" for n in (4, 10)}  # the last one is open
+    rates = [f"{currency},{at[n]:%FT%TZ},{ends.get(n, '')},{n}"
+             for n in (4, 10, 16) for currency in ("EUR", "USD", "CHF")]  # fmt: skip
+    data.mkdir()
+    (data / "trades.csv").write_text("\n".join(["trade_id,currency,traded_at", *trades, ""]))
+    (data / "rates.csv").write_text("\n".join(["currency,valid_from,valid_to,rate", *rates, ""]))
+    assert snaploom("init", tmp_path / "model", "--from", data).code == 0
+    marked.write_text(marked.read_text().replace("    # - {dataSources", "    - {dataSources"))
+    project = sl.load(tmp_path / "model")
+    project.run("trades-wide", spark=spark, progress=False)
+    rows = project.read("trades-wide", spark=spark).selectExpr("data.trade_id", "rates.data.rate")
+    wanted = duckdb.sql(
+        f"SELECT trade_id, rate FROM '{data}/trades.csv' t ASOF LEFT JOIN '{data}/rates.csv' r "
+        "ON t.currency = r.currency AND t.traded_at >= r.valid_from ORDER BY 1"
+    ).fetchall()
+    assert sorted(tuple(row) for row in rows.collect()) == wanted
+    assert len({rate for _, rate in wanted}) == 4
+
+
 STAR = """
     SELECT s.ss_ticket, h.hd_label, c.cd_label, b.ca_label, t.ca_label, m.name, r.label
     FROM read_csv('{0}/store_sales.csv') s

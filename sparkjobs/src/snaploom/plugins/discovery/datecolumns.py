@@ -1,17 +1,19 @@
-"""The column that has the snapshots of a source whose file names have no dates.
+"""Columns of times: the snapshots of a source whose file names have no dates, and joins as of them.
 
-There are two kinds. A *register by day* has all of its rows once a day, so that its key is unique
-within a day and comes again the next one: whatever refers to it has to meet the rows of its own
-day, wherever the register stands. *Events* have each row once, and a time of their own: they are
-divided into days where they are the root of the output; anywhere else that would hide all rows but
-those of one day.
+Of snapshots there are two kinds. A *register by day* has all of its rows once a day, so that its
+key is unique within a day and comes again the next one: whatever refers to it has to meet the rows
+of its own day, wherever the register stands. *Events* have each row once, and a time of their own:
+they are divided into days where they are the root of the output; anywhere else that would hide all
+rows but those of one day.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from math import inf
 
+from snaploom.models.asof import AsOf
 from snaploom.plugins.discovery.dates import ColumnDates, Family
 from snaploom.plugins.discovery.foundfiles import (
     AGAIN,
@@ -23,16 +25,31 @@ from snaploom.plugins.discovery.foundfiles import (
     Guess,
     Question,
 )
-from snaploom.plugins.discovery.keys import FEWEST_ROWS, names_own_table
+from snaploom.plugins.discovery.keys import FEWEST_ROWS, is_short, names_own_table
 from snaploom.plugins.discovery.layout import CHANGE_ORDER, ORDER_TAKEN, Layout
-from snaploom.plugins.discovery.names import column_words, table_words, word_likeness
+from snaploom.plugins.discovery.names import (
+    column_words,
+    key_likeness,
+    table_words,
+    word_likeness,
+)
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
     DatabaseTable,
     SnapshotColumn,
     SourceProfile,
 )
-from snaploom.plugins.discovery.scratch import combined, is_unique
+from snaploom.plugins.discovery.relationships import Relationship, rows_per_key
+from snaploom.plugins.discovery.scratch import (
+    Inclusion,
+    OutOfTime,
+    Values,
+    combined,
+    interval_ends,
+    is_unique,
+    rows_as_of,
+)
+from snaploom.types.schemas import path_text
 
 SNAPSHOT_WORDS = frozenset({
     "snapshot", "asof", "stichtag", "extract", "extracted", "export", "exported", "load", "loaded",
@@ -221,3 +238,165 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
         snapshot=snapshot,
         snapshot_column=found,
     )
+
+
+# Sources that have a row for each change, of which a row finds the one that held at its own time.
+
+_FROM_WORDS = frozenset({
+    "from", "von", "since", "seit", "ab", "valid", "gueltig", "updated", "modified", "changed",
+    "geaendert",
+})  # fmt: skip
+"""Words of columns that name the time from which a row holds."""
+_UNTIL_WORDS = frozenset({
+    "until", "bis", "to", "till", "end", "ended", "ende", "expiry", "expires", "expired",
+    "expiration",
+})  # fmt: skip
+"""Words of columns that name the time from which a row holds no longer."""
+_LEAST_FOUND = 0.3
+"""Share of rows that must find a row as of their time, for a join to be proposed."""
+_MOST_SECONDS = 60
+"""Seconds after which nothing is proposed for a source."""
+
+
+def as_of_relationships(
+    parents: Sequence[SourceProfile],
+    others: Sequence[SourceProfile],
+    declared: Sequence[Relationship],
+) -> list[Relationship]:
+    """Joins by key and time that a person may want, for each of the others at most one.
+
+    `parents` have a row each for a row of the output, those nearest to the root first. The others
+    have several rows a key, and one for a key and a time.
+    """
+    refers = {
+        (one.child, one.child_columns[0]): (one.parent, one.parent_columns)
+        for one in declared if len(one.child_columns) == 1
+    }  # fmt: skip
+    found: list[Relationship] = []
+    for source in others:
+        if source.times:
+            continue  # a snapshot of it need not have the whole history
+        with suppress(OutOfTime), source.snapshot.rows.scratch.within(_MOST_SECONDS):
+            each = (_as_of(parent, source, refers) for parent in parents)
+            one = next(filter(None, each), None)
+            found += [] if one is None else [one]
+    return found
+
+
+def _as_of(
+    parent: SourceProfile, source: SourceProfile, refers: Mapping[tuple[str, str], object]
+) -> Relationship | None:
+    """The likeliest join as of a time; None where no time of either side is fit, or few rows."""
+    times = sorted(
+        (c for c in _times(parent) if not set(_words(c, parent)) & OTHER_DATES),
+        key=lambda c: -_event_rank(c, parent),
+    )
+    pairs = _key_pairs(parent, source, refers)
+    for size, start in product((1, 2), _starts(source)):
+        for pair in combinations(pairs, size) if times else ():
+            together = combined([*(column.values for _, column, _ in pair), start.values])
+            by_chance = start.is_unique and not all(is_named for *_, is_named in pair)
+            if not by_chance and together.is_unique():
+                return _judged(parent, times, source, pair, start)
+    return None
+
+
+_Pair = tuple[ColumnProfile, ColumnProfile, bool]
+"""A column of each side with the same keys, and whether more than its name is evidence of that."""
+
+
+def _key_pairs(
+    parent: SourceProfile, source: SourceProfile, refers: Mapping[tuple[str, str], object]
+) -> list[_Pair]:
+    found: list[_Pair] = []
+    for column, other in product(parent.columns, source.columns):
+        are_keys = column.may_be_key and other.may_be_key and is_short(other)
+        if not are_keys or column.type.family is not other.type.family or other.is_unique:
+            continue
+        target = refers.get((source.name, other.name))
+        mine = (refers.get((parent.name, column.name)), (parent.name, (column.name,)))
+        is_referring = target is not None and target in mine
+        words = column_words(column.name, parent.prefix)
+        likeness = key_likeness(
+            column.name, parent.prefix, parent.name, other.name, source.prefix, source.name
+        )
+        if is_referring or (words.base and likeness >= SAME_NAME):
+            found.append((column, other, is_referring or words.has_id or other.is_code))
+    return sorted(found, key=lambda pair: (not pair[2], -pair[1].values.distinct))
+
+
+def _times(profile: SourceProfile) -> list[ColumnProfile]:
+    dates = (Family.DATE, Family.TIME)
+    return [c for c in profile.columns if profile.type_of(c.name).family in dates]
+
+
+def _starts(source: SourceProfile) -> list[ColumnProfile]:
+    """Columns with the time from which a row holds, the likeliest first."""
+    found = [
+        column for column in _times(source)
+        if not column.nulls and not set(_words(column, source)) & (OTHER_DATES - _FROM_WORDS)
+    ]  # fmt: skip
+    return sorted(found, key=lambda column: not set(_words(column, source)) & _FROM_WORDS)
+
+
+def _judged(
+    parent: SourceProfile,
+    times: Sequence[ColumnProfile],
+    source: SourceProfile,
+    pair: Sequence[_Pair],
+    start: ColumnProfile,
+) -> Relationship | None:
+    """The join, if enough rows find one."""
+    keys = combined([column.values for _, column, _ in pair])
+    held = combined([keys, start.values])
+    until, note = _until(source, held)
+    mine = combined([*(column.values for column, *_ in pair), times[0].values])
+    end = "" if until is None else until.values.columns[0]
+    share = rows_as_of(mine, held, end) / max(1, len(mine))
+    if share < _LEAST_FOUND:
+        return None
+    given = {
+        "parent_field": path_text((times[0].name,)), "child_field": path_text((start.name,)),
+        **({} if until is None else {"child_until_field": path_text((until.name,))}),
+    }  # fmt: skip
+    columns = [column for column in (start, until) if column is not None]
+    types = {times[0].type.data_type, *(column.type.data_type for column in columns)}
+    if len(types) > 1 and any(each.timestamp is not None for each in types):
+        given["time_zone"] = "UTC"
+    rule = AsOf.model_validate(given)
+    names = tuple(column.name for _, column, _ in pair)
+    mean, beside = rows_per_key(source, keys, parent.rows)
+    others = ", ".join(column.name for column in times[1:])
+    evidence = (
+        f"{100 * share:.1f} % of {len(mine):,} rows of {parent.name} ({mine.rows.basis}) find a "
+        f"row of {source.name} by {', '.join(names)}, {rule.text}; ({', '.join(names)}, "
+        f"{start.name}) is unique in {held.rows.basis}; {mean:,.1f} rows a key{note}"
+        + (f"; other times of {parent.name}: {others}" if others else "")
+    )
+    return Relationship(
+        child=parent.name,
+        child_columns=tuple(column.name for column, *_ in pair),
+        parent=source.name,
+        parent_columns=names,
+        included=Inclusion(share, len(mine), len(mine), mine.rows.basis),
+        likeness=1.0,
+        odds=0.0,
+        is_one_to_one=False,
+        rows_per_key=mean,
+        rows_beside=beside,
+        as_of=rule,
+        as_of_evidence=evidence,
+    )
+
+
+def _until(source: SourceProfile, held: Values) -> tuple[ColumnProfile | None, str]:
+    """The column with the ends of rows that do not overlap, and a remark where it is not fit."""
+    for column in _times(source):
+        if set(_words(column, source)) & _UNTIL_WORDS and column.rows > column.nulls:
+            overlaps, follow, last_days = interval_ends(held, column.values.columns[0])
+            if overlaps:
+                return None, f"; without {column.name}: {overlaps:,} rows overlap the next one"
+            if last_days > follow:
+                return None, f"; without {column.name}, which has the last day of a row"
+            return column, f"; no row overlaps the next one until {column.name}"
+    return None, ""

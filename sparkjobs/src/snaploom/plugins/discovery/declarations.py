@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from snaploom.models.asof import AsOf
 from snaploom.models.common import (
     DataType,
     Empty,
@@ -317,17 +318,26 @@ class _Written:
         mine = self._joined.of(places[reached])
         ends = (mine, source) if reached == one.child else (source, mine)
         many = f"; {one.rows_per_key:,.0f} rows a key: an array" if group_by else ""
-        note = f"weak evidence: remove the mark if it is right; the output then has {field}{many}"
+        doubt = "weak evidence" if one.as_of is None else "one row as of a time (asOf)"
+        note = f"{doubt}: remove the mark if it is right; the output then has {field}{many}"
         self.used.append(self._add(one, *ends, (note,), marked=mine))
         root = self._profiles[self._tree.root.table]
         window = window_of(root.times, self._profiles[other].times)
-        self.others.append(_other(source, field, group_by, window, is_waiting=True))
+        self.others.append(_other(source, field, group_by, window, one.as_of, is_waiting=True))
 
 
 def _other(
-    source: str, field: str, group_by: Sequence[str], window: Window, *, is_waiting: bool = False
+    source: str,
+    field: str,
+    group_by: Sequence[str],
+    window: Window,
+    as_of: AsOf | None,
+    *,
+    is_waiting: bool = False,
 ) -> OtherDataSource:
     given: dict[str, object] = {"data_source": source, "field_name": field}
+    if as_of is not None:
+        given["as_of"] = as_of
     if is_waiting:
         given["path_missing_mode"] = PathMissingMode.CONTINUE_IGNORE
     if group_by:
@@ -420,7 +430,8 @@ def _output(
         comments["spec", "dataModel", "otherDataSources", len(others)] = _join_text(
             node, tree.nodes[node.parent], window.reason
         )
-        others.append(_other(joined.of(place), node.field, node.group_by, window))
+        as_of = None if node.relationship is None else node.relationship.as_of
+        others.append(_other(joined.of(place), node.field, node.group_by, window, as_of))
     if written.others:
         comments["spec", "dataModel", "otherDataSources", len(others)] = (
             "joined as soon as their marks in relationships.yaml are removed"
@@ -477,4 +488,6 @@ def _join_text(node: Joined, parent: Joined, window: str) -> str:
     columns = ", ".join(one.child_columns)
     place = f"{node.table} of {parent.field}, by {columns}"
     many = f"; {one.rows_per_key:,.1f} rows a key: an array" if node.group_by else ""
+    if one.as_of is not None:
+        many = f"; {one.rows_per_key:,.1f} rows a key: {one.as_of.text}"
     return place + many + (f"; {window}" if window else "")

@@ -1,6 +1,6 @@
 """From URIs to the text of declarations: short YAML with comments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -14,7 +14,12 @@ from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
 from snaploom.models.kinds import TextDumper
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file, with_tables
-from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
+from snaploom.plugins.discovery.datecolumns import (
+    as_of_relationships,
+    guess_of,
+    with_answer,
+    with_event_dates,
+)
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     DATABASE_ROWS,
@@ -38,6 +43,7 @@ from snaploom.plugins.discovery.profiles import (
     is_database,
     no_databases,
 )
+from snaploom.plugins.discovery.relationships import Relationship
 from snaploom.plugins.discovery.samples import profiles_of
 from snaploom.plugins.discovery.typedfiles import Meter
 
@@ -272,6 +278,11 @@ def discover(
             guesses = (_root_guess(tree.root.table, tree.close_root), *guesses)
         else:
             tree = propose_tree(profiles, found, options[answer], depth)
+    by_key = found.declared
+    found, unanswered = _with_as_of(profiles, found, tree, ask)
+    guesses = (*guesses, *unanswered)
+    if found.declared != by_key:
+        tree = propose_tree(profiles, found, tree.root.table, depth)
     rooted = tuple(
         with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
@@ -289,6 +300,49 @@ def discover(
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
         guesses=(*filter(None, map(guess_of, rooted)), *guesses),
+    )
+
+
+def _with_as_of(
+    profiles: Sequence[SourceProfile], found: Relationships, tree: ProposedTree, ask: Ask
+) -> tuple[Relationships, tuple[Guess, ...]]:
+    """The relationships with joins as of a time: those that a person wants, the others marked."""
+    grouped: set[int] = set()
+    names: dict[str, None] = {}
+    for place, node in enumerate(tree.nodes):
+        if node.group_by or node.parent in grouped:
+            grouped.add(place)
+        else:
+            names[node.table] = None
+    by_name = {profile.name: profile for profile in profiles}
+    others = [each for each in profiles if each.name not in names]
+    ones = as_of_relationships([by_name[name] for name in names], others, found.declared)
+    answers = ask([_as_of_question(one, by_name) for one in ones])
+    chosen = [one for one, answer in zip(ones, answers, strict=True) if answer == 0]
+    open_ = [one for one, answer in zip(ones, answers, strict=True) if answer is None]
+    shown = {" and ".join(sorted((one.source, one.target))) for one in (*chosen, *open_)}
+    found = replace(
+        found,
+        declared=(*found.declared, *chosen),
+        weak=(*found.weak, *open_),
+        stopped=tuple(each for each in found.stopped if each.what not in shown),
+    )
+    return found, tuple(map(_as_of_guess, open_))
+
+
+def _as_of_question(one: Relationship, profiles: Mapping[str, SourceProfile]) -> Question:
+    rows, columns = profiles[one.child].rows, len(profiles[one.parent].columns)
+    asked = f"Does each row of {one.child} get the row of {one.parent} that held at its time?"
+    return Question(asked, (f"yes: {one.evidence}", "no"), 1, float(rows * columns))
+
+
+def _as_of_guess(one: Relationship) -> Guess:
+    return Guess(
+        what=f"{one.parent} as of each row's time in {one.child}",
+        chosen="no join",
+        others=(),
+        evidence=one.evidence,
+        change="in relationships.yaml remove the mark of one line",
     )
 
 

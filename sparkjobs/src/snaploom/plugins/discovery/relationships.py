@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import expm1, log
 
+from snaploom.models.asof import AsOf
 from snaploom.models.datarelationship import Normalization
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
@@ -111,6 +112,10 @@ class Relationship:
     """Whether the columns that refer name the parent's table, whatever its key is called."""
     is_guess: bool = False
     """Whether it was chosen without certainty, and nobody confirmed it."""
+    as_of: AsOf | None = None
+    """The times of a join by key and time, in which the parent has several rows a key."""
+    as_of_evidence: str = ""
+    """For people; empty for other joins."""
 
     @property
     def is_proved(self) -> bool:
@@ -127,6 +132,8 @@ class Relationship:
     @property
     def evidence(self) -> str:
         """For people."""
+        if self.as_of_evidence:
+            return self.as_of_evidence
         values = "combinations" if len(self.child_columns) > 1 else "values"
         names = (
             "same name"

@@ -341,3 +341,51 @@ def distinct_values(column: Values, most: int) -> pa.Array | None:
         return None
     found = column.rows.scratch.arrow(f"SELECT k0 FROM {column.keys} ORDER BY k0")
     return found.column(0).combine_chunks()
+
+
+# Rows as of a time: the newest one of a key at or before it.
+
+
+def rows_as_of(mine: Values, theirs: Values, end: str) -> int:
+    """The rows of one source that find a row of another one, of their key and as of their time.
+
+    The last column of each is its time. `end` is the column of the other source with the time
+    from which a row holds no longer; empty for none.
+    """
+    same = " AND ".join(f"mine.k{n} = theirs.k{n}" for n in range(len(mine.columns) - 1))
+    return mine.rows.scratch.number(
+        f"SELECT count(*) FROM ({_timed(mine, '')}) mine ASOF JOIN ({_timed(theirs, end)}) theirs "
+        f"ON {same} AND mine.t >= theirs.t WHERE theirs.u IS NULL OR theirs.u > mine.t"
+    )
+
+
+def interval_ends(values: Values, end: str) -> tuple[int, int, int]:
+    """The rows that overlap the next one of their key, that end as it begins, and a day before.
+
+    The last column is the time from which a row holds. One that ends as it begins itself is of
+    the last kind: its end is its last day.
+    """
+    keys = ", ".join(f"k{n}" for n in range(len(values.columns) - 1))
+    once = f"SELECT count(*) FROM {values.rows.table} WHERE {end}::TIMESTAMP = "
+    once += f"{values.columns[-1]}::TIMESTAMP"
+    (found,) = values.rows.scratch.all(
+        f"SELECT count(*) FILTER (next IS NOT NULL AND (u IS NULL OR u > next)), "
+        f"count(*) FILTER (u = next), count(*) FILTER (u + INTERVAL 1 DAY = next) + ({once}) FROM "
+        f"(SELECT *, lead(t) OVER (PARTITION BY {keys} ORDER BY t) AS next FROM "
+        f"({_timed(values, end)}))"
+    )
+    overlaps, follow, last_days = (int(str(number)) for number in found)
+    return overlaps, follow, last_days
+
+
+def _timed(values: Values, end: str) -> str:
+    """SQL for rows with a key `k0`.., a time `t`, and an end `u`; without those that never hold."""
+    *keys, time = values.columns
+    named = ", ".join(f"{column} AS k{place}" for place, column in enumerate(keys))
+    given = " AND ".join(f"{column} IS NOT NULL" for column in values.columns)
+    until = f"CAST({end or 'NULL'} AS TIMESTAMP)"
+    start = f"CAST({time} AS TIMESTAMP)"
+    return (
+        f"SELECT {named}, {start} AS t, {until} AS u FROM {values.rows.table} "
+        f"WHERE {given} AND ({until} IS NULL OR {until} > {start})"
+    )
