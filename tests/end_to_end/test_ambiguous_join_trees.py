@@ -132,6 +132,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
                 "relationship": str,
                 "depth": int,
                 "groupBy": [],
+                "asOf": type(None),
             }
         ],
         "unreachable": [],
@@ -143,6 +144,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
         "findings": [],
         "dataFindings": [],
         "project": type(None),
+        "accelerator": type(None),
     }
     assert [one["time"] for one in candidates] == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
     assert {one["action"] for one in candidates} <= {"PUBLISH", "SKIP", "FAIL"}

@@ -25,7 +25,7 @@ from support.operator.observations import (
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, RunAction
-from snaploom_operator.decision import Delete, ObservedOutput
+from snaploom_operator.decision import Delete, ObservedOutput, ObservedRuns
 from snaploom_operator.objects import ANNOTATION_PAUSED, ApplicationState, DriverPod, FoundReport
 
 State = ApplicationState
@@ -355,6 +355,14 @@ def test_replaced_run_makes_way_for_the_newer_one() -> None:
     current = current_of(decided(replace(following, declarations="others")))
     assert current is not None
     assert current.trigger.declarations == "others"
+
+
+def test_run_that_is_stopped_for_no_reason_of_ours_ends_as_stopped() -> None:
+    run = a_run("Ending", stopping="anything")
+    decision = decided(replace(flying(run), runs=ObservedRuns()))
+    last = last_of(decision)
+    assert last is not None
+    assert (last.phase, last.reason) == (LastPhase.STOPPED, "RunStopped")
 
 
 def test_paused_resource_is_followed_and_not_acted_on() -> None:

@@ -477,8 +477,9 @@ def removed_text(removed: Removed) -> str:
 
 def stopped(reason: str, trouble: str) -> Verdict:
     """The outcome of a run that the operator stopped, and what it was waiting for then."""
-    phase, message, retryable = _STOPPED.get(reason, _STOPPED[Reason.RUN_STOPPED])
-    return Verdict(phase, reason, retryable, joined(message, trouble))
+    known = reason if reason in _STOPPED else Reason.RUN_STOPPED.value  # others write statuses too
+    phase, message, retryable = _STOPPED[known]
+    return Verdict(phase, known, retryable, joined(message, trouble))
 
 
 _STOPPED = {
