@@ -119,6 +119,10 @@ class Application:
     """The queue of the cluster's scheduler into which it was put; empty for none."""
 
 
+GATED = "SchedulingGated"
+"""Reason of a pod that its queue has not admitted."""
+
+
 @dataclass(frozen=True)
 class DriverPod:
     """The state of the driver's pod."""

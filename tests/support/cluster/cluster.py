@@ -92,6 +92,17 @@ class Server:
         """Whether it was started, and ended on its own."""
         return self._process is not None and self._process.poll() is not None
 
+    def await_ready(self, url: str) -> None:
+        """Wait until it answers at a URL."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and not self.has_ended:
+            try:
+                with urllib.request.urlopen(url, timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise RuntimeError(f"{self.name} is not ready.\n{self.tail()}")
+
     def stop(self) -> None:
         """Ask it to end, and end it when it takes too long."""
         if self.is_running:

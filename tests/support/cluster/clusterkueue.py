@@ -6,14 +6,12 @@ Its webhooks are those of its own module, at an address of this machine in place
 import base64
 import json
 import shutil
-import time
-import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import yaml
-from support.cluster.cluster import READY_SECONDS, Cluster, Server
+from support.cluster.cluster import Cluster, Server
 from support.servers.certificates import Authority
 from support.servers.gotools import go_tool
 from support.servers.ports import free_port
@@ -78,7 +76,7 @@ def running_kueue(cluster: Cluster, frameworks: Iterable[str]) -> Iterator[Serve
     )
     server.start()
     try:
-        _await_ready(server, f"http://{HOST}:{health}/readyz")
+        server.await_ready(f"http://{HOST}:{health}/readyz")
         registered = components / "webhook" / "manifests.yaml"
         for found in yaml.safe_load_all(registered.read_text()):
             cluster.kubectl.apply(_at(found, client))
@@ -126,14 +124,3 @@ def queue_of(cluster: Cluster, namespace: str, name: str, cores: int) -> None:
     ):
         declared = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(declared))
-
-
-def _await_ready(server: Server, url: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline and not server.has_ended:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"Kueue is not ready.\n{server.tail()}")

@@ -5,15 +5,13 @@ then writes into the pod's status what a kubelet would have written.
 """
 
 import os
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyspark
-from support.cluster.cluster import READY_SECONDS, Cluster, Server, built
+from support.cluster.cluster import Cluster, Server, built
 from support.servers.ports import free_port
 
 ACCOUNT = "spark-operator"
@@ -42,7 +40,7 @@ def running_spark_operator(cluster: Cluster) -> Iterator[Server]:
     )
     server.start()
     try:
-        _await_ready(server, f"http://{health}/readyz")
+        server.await_ready(f"http://{health}/readyz")
         yield server
     finally:
         server.kill()
@@ -59,14 +57,3 @@ def _environment(cluster: Cluster) -> dict[str, str]:
         "HOME": str(cluster.folder),
         "PATH": os.environ["PATH"],
     }
-
-
-def _await_ready(server: Server, url: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline and not server.has_ended:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"the Spark operator is not ready.\n{server.tail()}")

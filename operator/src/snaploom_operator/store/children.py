@@ -8,6 +8,7 @@ from snaploom.models.datasource import DataSource, LastSeen
 from snaploom_operator.conditions import joined
 from snaploom_operator.decision import OwnedConfigMap
 from snaploom_operator.objects import (
+    GATED,
     LABEL_OWNER,
     LABEL_ROLE,
     LABEL_RUN,
@@ -32,8 +33,6 @@ from snaploom_operator.submit.applications import ApplicationForm, read_applicat
 from snaploom_operator.submit.local import ROLE as APPLICATION_ROLE
 from snaploom_operator.submit.manifests import REPORT_ROLE, found_report
 
-GATED = "SchedulingGated"
-"""Reason of a pod that its queue has not admitted."""
 DRIVER_ROLE = "driver"
 SPARK_ROLE = "spark-role"
 """Label that Spark itself gives to the pods of driver and executors."""

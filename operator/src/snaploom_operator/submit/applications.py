@@ -48,7 +48,6 @@ from snaploom_operator.objects import (
     JsonObject,
     Metadata,
     known_instant,
-    labels_of,
     mapping_in,
     metadata_of,
     number_of,
@@ -56,8 +55,6 @@ from snaploom_operator.objects import (
 )
 from snaploom_operator.submit import local
 from snaploom_operator.submit.manifests import (
-    DRIVER,
-    EXECUTOR,
     PROTECTION,
     RunRequest,
     child_metadata,
@@ -66,7 +63,7 @@ from snaploom_operator.submit.manifests import (
     job_arguments,
     report_name,
 )
-from snaploom_operator.submit.quota import KUEUE_QUEUE, waits_as_a_whole
+from snaploom_operator.submit.quota import queued
 
 
 class ApplicationForm(Protocol):
@@ -320,10 +317,7 @@ class SparkOperatorForm:
         spark = checked_settings(request)
         spec = _spec(request, spark, sizes(spark))
         made = application_object(self.resource, request, {"spec": spec})
-        queue = request.owner.spec.run.queue
-        if queue is None or not waits_as_a_whole(request.settings.queue_scheduler, queue):
-            return made
-        return _queued(made, queue)
+        return queued(made, request.settings.queue_scheduler, request.owner.spec.run.queue)
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
@@ -332,18 +326,6 @@ class SparkOperatorForm:
             text_in(reported, "state"), _SPARK_OPERATOR_STATES, text_in(reported, "errorMessage")
         )
         return read_application(stored, self.submitter, state, message)
-
-
-def _queued(made: JsonObject, queue: str) -> JsonObject:
-    """The application in a queue of Kueue, which counts the cores only where they are requested."""
-    metadata, spec = metadata_of(made), mapping_in(made, "spec")
-    pods = {role: mapping_in(spec, role) for role in (DRIVER, EXECUTOR)}
-    requests = {role: {**pod, "coreRequest": str(pod["cores"])} for role, pod in pods.items()}
-    return {
-        **made,
-        "metadata": {**metadata, "labels": {**labels_of(made), KUEUE_QUEUE: queue}},
-        "spec": {**spec, **requests, "suspend": True},
-    }
 
 
 def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:

@@ -9,10 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from snaploom.models.run import Submitter
-from snaploom_operator.objects import Application, DriverPod
+from snaploom_operator.objects import (
+    GATED,
+    Application,
+    DriverPod,
+    JsonObject,
+    labels_of,
+    mapping_in,
+    metadata_of,
+)
 from snaploom_operator.settings import QueueScheduler
 
-KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+_KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """Label of Kueue: the LocalQueue of an object, in its namespace."""
 _KUEUE_MANAGED = "kueue.x-k8s.io/managed"
 _KUEUE_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
@@ -24,7 +32,7 @@ _VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 _POD_SCHEDULERS = {QueueScheduler.YUNIKORN: "yunikorn", QueueScheduler.VOLCANO: "volcano"}
 """Schedulers that take the place of Kubernetes' own, by the names under which they run."""
 _SIGNS = {
-    QueueScheduler.KUEUE_PODS: "SchedulingGated",
+    QueueScheduler.KUEUE_PODS: GATED,
     QueueScheduler.YUNIKORN: "SchedulingSkipped",
 }
 """Reasons of an unscheduled pod that mean that quota is missing, and not room on a node. Volcano
@@ -48,8 +56,8 @@ def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver:
     match scheduler:
         case QueueScheduler.KUEUE_PODS:
             if is_driver:
-                return PodMarks({KUEUE_QUEUE: queue})
-            labels = {KUEUE_QUEUE: queue, _KUEUE_MANAGED: "true"}
+                return PodMarks({_KUEUE_QUEUE: queue})
+            labels = {_KUEUE_QUEUE: queue, _KUEUE_MANAGED: "true"}
             return PodMarks(labels, {_KUEUE_PARENT: "spark-driver"})
         case QueueScheduler.YUNIKORN:
             return PodMarks({_YUNIKORN_QUEUE: queue}, scheduler=_POD_SCHEDULERS[scheduler])
@@ -59,9 +67,21 @@ def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver:
             return PodMarks()
 
 
-def waits_as_a_whole(scheduler: QueueScheduler | None, queue: str | None) -> bool:
-    """Return whether the application of a run is created suspended, for its queue to start it."""
-    return queue is not None and scheduler is QueueScheduler.KUEUE
+def queued(made: JsonObject, scheduler: QueueScheduler | None, queue: str | None) -> JsonObject:
+    """The application of a run, suspended where its queue is to start it as a whole.
+
+    Kueue counts the cores of an application only where they are requested.
+    """
+    if queue is None or scheduler is not QueueScheduler.KUEUE:
+        return made
+    metadata, spec = metadata_of(made), mapping_in(made, "spec")
+    pods = {role: mapping_in(spec, role) for role in ("driver", "executor")}
+    requests = {role: {**pod, "coreRequest": str(pod["cores"])} for role, pod in pods.items()}
+    return {
+        **made,
+        "metadata": {**metadata, "labels": {**labels_of(made), _KUEUE_QUEUE: queue}},
+        "spec": {**spec, **requests, "suspend": True},
+    }
 
 
 def waits_for_quota(

@@ -6,7 +6,7 @@ the key is compared, and what publications proved, are custom properties.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue, ValidationError
@@ -20,6 +20,7 @@ from snaploom.models.datarelationship import (
 )
 from snaploom.models.report import JoinMeasure
 from snaploom.models.shortforms import USUAL_NAMES, ShortFormInvalid, read_type
+from snaploom.output.entries import ModelNode
 from snaploom.output.state import FolderState
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.plugins.contracts.document import PublishedTable, node_path
@@ -87,17 +88,8 @@ class JoinProof:
 
 def join_proofs(state: FolderState, tree: JoinTree) -> Mapping[int, JoinProof]:
     """Proofs by number of node, of the joins that the newest snapshot has as they are declared."""
-    places = {
-        model.model_hash: {
-            node.field_name.casefold(): (node.source, node.relationship, node.parent.casefold())
-            for node in model.nodes
-        }
-        for model in state.models
-    }
-    wanted = {
-        node.field_name.casefold(): (node.source, node.relationship, node.parent.casefold())
-        for node in tree.joins
-    }
+    places = {model.model_hash: _places(model.nodes) for model in state.models}
+    wanted = _places(tree.joins)
     proofs: dict[str, JoinProof] = {}
     newest: set[str] = set()
     for record in state.snapshots:
@@ -108,6 +100,13 @@ def join_proofs(state: FolderState, tree: JoinTree) -> Mapping[int, JoinProof]:
             proofs[name] = proofs.get(name, JoinProof()).with_join(joins[name])
     numbers = {node.field_name.casefold(): node.number for node in tree.joins}
     return {numbers[name]: proofs[name] for name in newest}
+
+
+def _places(nodes: Iterable[JoinNode | ModelNode]) -> dict[str, tuple[str, str, str]]:
+    return {
+        node.field_name.casefold(): (node.source, node.relationship, node.parent.casefold())
+        for node in nodes
+    }
 
 
 # Relationships of the contract of an output.
