@@ -326,12 +326,11 @@ class RunView:
         """The quota that a run waits for in its queue; empty without one, and once it has it."""
         scheduler = self.defaults.operator.queue_scheduler
         pod = self.runs.driver_pods.get(application.name)
-        if not application.queue or scheduler is None:
-            return ""
-        if not waits_for_quota(scheduler, application, pod):
+        queue = application.queue
+        if scheduler is None or not queue or not waits_for_quota(scheduler, application, pod):
             return ""
         answer = self.runs.quota.get(application.name) or (pod.trouble if pod is not None else "")
-        return joined(f"quota in the queue {application.queue}", answer)
+        return joined(f"quota in the queue {queue}", answer)
 
     @property
     def taken(self) -> frozenset[str]:

@@ -29,8 +29,6 @@ _YUNIKORN_QUEUE = "queue"
 """Label that every version of YuniKorn knows. By Spark's own label all pods of a run are one
 application to it."""
 _VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
-_POD_SCHEDULERS = {QueueScheduler.YUNIKORN: "yunikorn", QueueScheduler.VOLCANO: "volcano"}
-"""Schedulers that take the place of Kubernetes' own, by the names under which they run."""
 _SIGNS = {
     QueueScheduler.KUEUE_PODS: GATED,
     QueueScheduler.YUNIKORN: "SchedulingSkipped",
@@ -46,7 +44,7 @@ class PodMarks:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     scheduler: str = ""
-    """Name of its scheduler; empty for the cluster's default."""
+    """Name of the scheduler that takes the place of the cluster's default; empty for that one."""
 
 
 def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver: bool) -> PodMarks:
@@ -60,9 +58,9 @@ def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver:
             labels = {_KUEUE_QUEUE: queue, _KUEUE_MANAGED: "true"}
             return PodMarks(labels, {_KUEUE_PARENT: "spark-driver"})
         case QueueScheduler.YUNIKORN:
-            return PodMarks({_YUNIKORN_QUEUE: queue}, scheduler=_POD_SCHEDULERS[scheduler])
+            return PodMarks({_YUNIKORN_QUEUE: queue}, scheduler="yunikorn")
         case QueueScheduler.VOLCANO:
-            return PodMarks({}, {_VOLCANO_QUEUE: queue}, _POD_SCHEDULERS[scheduler])
+            return PodMarks({}, {_VOLCANO_QUEUE: queue}, "volcano")
         case _:
             return PodMarks()
 

@@ -106,9 +106,8 @@ def refuse_session_without(spark: SparkSession, asked: SparkSettings | None) -> 
 
 def used_by(spark: SparkSession) -> str:
     """The accelerator of a session with its version, such as `COMET 1.2.0`; empty without one."""
-    if not is_native(spark):
-        return ""
-    return f"COMET {spark.conf.get('spark.comet.version', '')}".strip()
+    version = spark.conf.get("spark.comet.version", "")
+    return f"COMET {version}".strip() if is_native(spark) else ""
 
 
 @dataclass
