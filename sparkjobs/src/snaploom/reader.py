@@ -25,6 +25,7 @@ from snaploom.output import history, layout
 from snaploom.output.entries import FileRecord, FolderSettings
 from snaploom.output.folder import Folder, open_folder
 from snaploom.output.history import PublishedSnapshots
+from snaploom.output.layout import READ_OPTIONS, SPARK_FORMATS
 from snaploom.output.state import FolderState, Version
 from snaploom.output.versions import (
     ReadChoice,
@@ -33,7 +34,6 @@ from snaploom.output.versions import (
     refuse_number,
     refuse_removed,
 )
-from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.spark.types import conform_frame, struct_from
 
 FOLDERS_KNOWN = 4

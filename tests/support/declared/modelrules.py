@@ -104,13 +104,13 @@ SELECTORS = [{"metadata": {"k": "v"}}]
 BEHIND_TEXTS = (
     (common.DecimalType, {"scale": 11}),
     (common.TimeOffset, {"days": 1}),
-    (outputdataset.LocalDateTime, {"year": 2021}),
-    (outputdataset.LocalDateTime, {"year": 1900}),
+    (common.LocalDateTime, {"year": 2021}),
+    (common.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""
-ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
+ONLY_WHERE_IT_STANDS = ((common.LocalDateTime, {"month": 4, "day": 31}),)
 """Faults that the schema refuses at the place of the model, and not of the model by itself."""
 
 _MODULES = {
@@ -200,7 +200,7 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
         "MetadataApplicator",
         {"fieldSelectors": [part], "metadata": {}},
     ),
-    outputdataset.LocalDateTime: lambda part: _interval(
+    common.LocalDateTime: lambda part: _interval(
         {"intervalStartDate": part, "intervalLength": {"day": 1}}
     ),
     outputdataset.FromInterval: _interval,

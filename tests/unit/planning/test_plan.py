@@ -71,7 +71,7 @@ def planned(
         name: SourceSnapshots.of(day(d) for d in days if d not in (missing or {}).get(name, ()))
         for name in NAMES
     }
-    return plan_run(given, offered, published or PublishedState(), day(now), limit)
+    return plan_run(plan_offline(given), offered, published or PublishedState(), day(now), limit)
 
 
 def outcomes(plan: RunPlan) -> list[tuple[float, str, str]]:
@@ -102,12 +102,12 @@ def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
 def test_removal_of_ended_snapshots_follows_what_is_published_and_is_reported() -> None:
     offered = {name: SourceSnapshots.of([day(1)]) for name in NAMES}
     ended = PublishedState(waiting=2)
-    plan = plan_run(bundle(), offered, ended, day(99))
+    plan = plan_run(plan_offline(bundle()), offered, ended, day(99))
     assert (plan.steps[-1], plan_json(plan)["collect"]) == (CollectEnded(2), {"endedSnapshots": 2})
     assert plan_text(plan).endswith(
         "COLLECT files of 2 ended snapshots, as far as readerGrace has passed\n"
     )
-    nothing = plan_run(bundle(), offered, PublishedState((), (day(1),), 2), day(99))
+    nothing = plan_run(plan_offline(bundle()), offered, PublishedState((), (day(1),), 2), day(99))
     assert (nothing.steps, plan_json(nothing)["collect"]) == ((), None)
 
 
@@ -173,7 +173,9 @@ def test_newest_of_an_open_interval_is_warned_about() -> None:
     assert (finding.code, finding.severity.value) == ("SL306", "WARNING")
     assert planned(bundle(), 1, 2, now=3).findings == ()
     now_only = bundle_of(Model("r", {}, []))
-    assert plan_run(now_only, {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
+    assert (
+        plan_run(plan_offline(now_only), {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
+    )
 
 
 def test_intervals_by_cron_are_planned_like_the_others() -> None:
@@ -182,7 +184,7 @@ def test_intervals_by_cron_are_planned_like_the_others() -> None:
     raw["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"] = {"fromCron": cron}
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
     offered = {"r": SourceSnapshots.of(day(d) for d in (1, 1.3, 1.7, 2.2, 2.3, 2.5))}
-    plan = plan_run(given, offered, PublishedState((), (day(1.4),)), day(2.6))
+    plan = plan_run(plan_offline(given), offered, PublishedState((), (day(1.4),)), day(2.6))
     assert outcomes(plan) == [(2.5, "PUBLISH", "NEW_SNAPSHOT")]
     assert [(f.code, f.path.rpartition("snapshotFilter.")[2]) for f in plan.findings] == [
         ("SL306", "fromCron.preference")
@@ -195,11 +197,11 @@ def test_an_interval_beyond_the_calendar_is_open_for_ever() -> None:
     filter_["fromInterval"]["intervalLength"] = {"year": 9000}
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
     offered = {"r": SourceSnapshots.of([day(1)])}
-    [finding] = plan_run(given, offered, PublishedState(), day(9)).findings
+    [finding] = plan_run(plan_offline(given), offered, PublishedState(), day(9)).findings
     assert "the end of the calendar" in finding.expected
     filter_["fromInterval"]["onlyClosedIntervals"] = True
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
-    [snapshot] = plan_run(given, offered, PublishedState(), day(9)).snapshots or ()
+    [snapshot] = plan_run(plan_offline(given), offered, PublishedState(), day(9)).snapshots or ()
     assert snapshot.reason is SnapshotReason.INTERVAL_OPEN
 
 
@@ -211,21 +213,23 @@ def test_snapshots_that_share_a_partition_stop_the_run() -> None:
     filter_["fromInterval"]["intervalStartDate"]["nano"] = 500_000_000
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(output))
     around = [EpochNanos(day(1) + tenths * 10**8) for tenths in (4, 6)]
-    plan = plan_run(given, {"r": SourceSnapshots.of(around)}, PublishedState(), day(9))
+    plan = plan_run(
+        plan_offline(given), {"r": SourceSnapshots.of(around)}, PublishedState(), day(9)
+    )
     assert [finding.code for finding in plan.findings] == ["SL305"]
     assert not plan.is_valid
 
 
 def test_a_tree_with_errors_has_no_snapshots_to_plan() -> None:
     declared = Model("customer", {}, ["x"])
-    plan = plan_run(bundle_of(declared), {}, PublishedState(), day(9))
+    plan = plan_run(plan_offline(bundle_of(declared)), {}, PublishedState(), day(9))
     assert (plan.snapshots, plan.is_valid) == (None, False)
 
 
 def test_tolerated_unreachable_sources_are_excluded_from_every_snapshot() -> None:
     declared = Model("customer", {}, ["x"], modes={"x": "CONTINUE_IGNORE"})
     offered = {"customer": SourceSnapshots.of([day(1)])}
-    plan = plan_run(bundle_of(declared), offered, PublishedState(), day(9))
+    plan = plan_run(plan_offline(bundle_of(declared)), offered, PublishedState(), day(9))
     found: Any = plan_json(plan)
     assert found["candidates"][0]["excluded"] == [{"fieldName": "x", "reason": "PATH_MISSING"}]
 
@@ -404,7 +408,7 @@ def test_a_thousand_sources_are_planned_whole() -> None:
     declared = model("s0", relations, max_depth=32)
     given = bundle_of(declared)
     listing = SourceSnapshots.of(day(number) for number in range(30))
-    plan = plan_run(given, dict.fromkeys(names, listing), PublishedState(), day(99))
+    plan = plan_run(plan_offline(given), dict.fromkeys(names, listing), PublishedState(), day(99))
     plan_json(plan)
     assert plan.snapshots is not None
     assert [len(snapshot.sources) for snapshot in plan.snapshots] == [len(declared.others) + 1] * 30
@@ -432,7 +436,15 @@ def test_restated_snapshot_that_the_run_would_delete_fails_before_it_is_woven(
     held = PublishedState(tuple(HeldSnapshot(day(d), day(d)) for d in (1, 2, 3)))
     offered = {name: SourceSnapshots.of(map(day, (1, 2, 3))) for name in NAMES}
     given = bundle(snapshotAutoDelete=rules)
-    plan = plan_run(given, offered, held, day(100), None, Selection(restated=day(restated)), day(8))
+    plan = plan_run(
+        plan_offline(given),
+        offered,
+        held,
+        day(100),
+        None,
+        Selection(restated=day(restated)),
+        day(8),
+    )
     ((_, *found),) = outcomes(plan)
     assert tuple(found) == outcome
     assert day(restated) not in [removal.time for removal in plan.removing]

@@ -22,7 +22,7 @@ from snaploom.cli.snapshots import Place, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, refuse
 from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.foldercheck import Fault, FaultKind
@@ -32,7 +32,6 @@ from snaploom.output.layout import new_run_id
 from snaploom.output.manifest import model_nodes
 from snaploom.output.repair import Findings, find_snapshots, restore
 from snaploom.plan.plan import plan_offline
-from snaploom.run.declarations import refuse
 from snaploom.run.folders import open_named
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import signal_handlers

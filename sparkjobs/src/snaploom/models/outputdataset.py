@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
@@ -17,6 +16,7 @@ from snaploom.models.common import (
     CheckMode,
     ColumnName,
     FieldName,
+    LocalDateTime,
     MissingMode,
     PathMissingMode,
     PlaceText,
@@ -291,44 +291,6 @@ class OutputFolder(ApiModel):
 # OutputDataset: the sources to weave together, the schedule, and the place of publication.
 
 Columns = Annotated[tuple[ColumnName, ...], MaxLen(32), Unique]
-
-
-class LocalDateTime(ApiModel):
-    """A local time in a zone; all eight parts are required.
-
-    As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
-    `2024-01-01[Australia/Melbourne]` or `2024-01-01T06:00[Europe/Berlin]`.
-    """
-
-    year: Annotated[int, Ge(1), Le(9999)]
-    """Year."""
-    month: Annotated[int, Ge(1), Le(12)]
-    """Month."""
-    day: Annotated[int, Ge(1), Le(31)]
-    """Day of the month."""
-    hour: Annotated[int, Ge(0), Le(23)]
-    """Hour."""
-    minute: Annotated[int, Ge(0), Le(59)]
-    """Minute."""
-    second: Annotated[int, Ge(0), Le(59)]
-    """Second."""
-    nano: Annotated[int, Ge(0), Le(999_999_999)]
-    """Nanosecond."""
-    timezone: TimeZoneName
-    """Zone of this time and of every calendar length of the OutputDataset."""
-
-    @model_validator(mode="after")
-    def _day_exists(self) -> Self:
-        days = monthrange(self.year, self.month)[1]
-        if self.day > days:
-            month = f"{self.year}-{self.month:02d}"
-            raise contradiction(
-                "the month has no such day",
-                found=f"{self.day}, and {month} has {days}",
-                expected=f"a day of {month}",
-                hint=f"write a day from 1 to {days}",
-            )
-        return self
 
 
 class ExcludedInterval(ApiModel):

@@ -16,11 +16,12 @@ from snaploom.models.common import (
     NANOS_PER_MILLISECOND,
     NANOS_PER_SECOND,
     EpochNanos,
+    LocalDateTime,
     Preference,
     TimeOffset,
     parse_instant,
 )
-from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, SnapshotFilter
+from snaploom.models.outputdataset import FromCron, FromInterval, SnapshotFilter
 from snaploom.models.report import SnapshotReason
 from snaploom.plan.times import (
     FIRST_INSTANT,

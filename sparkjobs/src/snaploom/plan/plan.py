@@ -143,7 +143,7 @@ class Unforeseen:
 class RunPlan:
     """All that is known before a run; `snapshots` is None where data was not looked at."""
 
-    output: OutputDataset
+    bundle: Bundle = field(repr=False)
     hash: str
     graph: JoinGraph = field(repr=False)
     tree: JoinTree
@@ -158,6 +158,11 @@ class RunPlan:
     """Sources of which only the run knows everything."""
     data_findings: tuple[DataFinding, ...] = ()
     """Faults of the snapshots that sources list, and of files of published ones."""
+
+    @property
+    def output(self) -> OutputDataset:
+        """The output."""
+        return self.bundle.output
 
     @property
     def due(self) -> tuple[PlannedSnapshot, ...]:
@@ -182,11 +187,11 @@ def plan_offline(bundle: Bundle) -> RunPlan:
     graph = join_graph(output.spec.data_model, bundle.data_relationships)
     tree = plan_tree(graph)
     findings = tree_findings(output, graph, tree)
-    return RunPlan(output, plan_hash(bundle, tree), graph, tree, findings)
+    return RunPlan(bundle, plan_hash(bundle, tree), graph, tree, findings)
 
 
 def plan_run(
-    bundle: Bundle,
+    plan: RunPlan,
     offered: Mapping[str, SourceSnapshots],
     published: PublishedState,
     now: EpochNanos,
@@ -199,7 +204,7 @@ def plan_run(
     Where the tree has errors, `snapshots` stays None: there is nothing that could be woven.
 
     Args:
-        bundle: the output with everything that it refers to.
+        plan: its part that needs no data.
         offered: the snapshots of each source, by its name.
         published: the contents of the folder.
         now: the instant of planning.
@@ -209,7 +214,6 @@ def plan_run(
             than the store's own; omitted, `now`.
     """
     present = now if present is None else present
-    plan = plan_offline(bundle)
     if not plan.is_valid:
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
@@ -219,7 +223,7 @@ def plan_run(
     snapshots = _limited(tuple(candidates), limit)
     findings = (
         *plan.findings,
-        *empty_source_findings(bundle, plan.tree, offered),
+        *empty_source_findings(plan.bundle, plan.tree, offered),
         *planner.findings(snapshots),
     )
     return followed(replace(plan, findings=findings), snapshots, published, present)

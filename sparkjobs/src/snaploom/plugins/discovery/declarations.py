@@ -7,6 +7,7 @@ from snaploom.models.asof import AsOf
 from snaploom.models.common import (
     DataType,
     Empty,
+    LocalDateTime,
     MissingMode,
     ObjectMeta,
     PathMissingMode,
@@ -28,7 +29,6 @@ from snaploom.models.outputdataset import (
     FromInterval,
     GroupBy,
     HivePartitioned,
-    LocalDateTime,
     OtherDataSource,
     OutputDataset,
     OutputDatasetSpec,

@@ -19,12 +19,12 @@ from snaploom.output import layout
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import FolderOwner, Run
 from snaploom.output.foldercheck import Fault, FaultKind
-from snaploom.output.layout import new_run_id
+from snaploom.output.layout import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS, new_run_id
 from snaploom.output.manifest import read_schema
 from snaploom.output.removal import remove_folder
 from snaploom.output.state import FolderState
 from snaploom.parquet.footers import read_footer
-from snaploom.policy.fileformats import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS, format_of
+from snaploom.policy.fileformats import format_of
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.outputcheck import CheckRequest
 from snaploom.run.runevents import Interruption

@@ -40,7 +40,7 @@ from snaploom.run.job import Job
 from snaploom.run.reports.record import Observations, RunRecord, reason_of
 from snaploom.run.session.spark import open_place, translated
 from snaploom.run.weaving.history import SchemaHistory, refuse_conflicts
-from snaploom.run.weaving.preflight import PlannedRun, plan_listed
+from snaploom.run.weaving.preflight import PlannedRun, look_into_folder, plan_listed
 from snaploom.run.weaving.requests import PlanRequest
 from snaploom.sources.port import SourceFrame, SourceReader
 from snaploom.sources.readers import Sources
@@ -283,16 +283,12 @@ def prepare(
     store = folder_store(bundle.output)
     listings, allow = Listings(store, clock()), request.options.allow
     with closing(Sources(spark, bundle, request.moment, listings, allow, files)) as sources:
-        planned = plan_listed(
-            request,
-            store,
-            lambda name: _listing(sources.reader(name)),
-            clock,
-            observations or Observations(),
-            sources.files,
-        )
+        seen = observations or Observations()
+        state = look_into_folder(request, store, seen)
+        for node in request.offline.tree.nodes:
+            seen.listings[node.source] = _listing(sources.reader(node.source))
+        planned = plan_listed(request, store, state, seen.listings, sources.files, clock())
         yield Prepared(
-            planned.bundle,
             planned.plan,
             planned.state,
             planned.published,
