@@ -172,10 +172,8 @@ def test_newest_of_an_open_interval_is_warned_about() -> None:
     [finding] = planned(bundle(), 1, 2, now=2.5).findings
     assert (finding.code, finding.severity.value) == ("SL306", "WARNING")
     assert planned(bundle(), 1, 2, now=3).findings == ()
-    now_only = bundle_of(Model("r", {}, []))
-    assert (
-        plan_run(plan_offline(now_only), {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
-    )
+    now_only = plan_offline(bundle_of(Model("r", {}, [])))
+    assert plan_run(now_only, {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
 
 
 def test_intervals_by_cron_are_planned_like_the_others() -> None:
@@ -213,9 +211,8 @@ def test_snapshots_that_share_a_partition_stop_the_run() -> None:
     filter_["fromInterval"]["intervalStartDate"]["nano"] = 500_000_000
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(output))
     around = [EpochNanos(day(1) + tenths * 10**8) for tenths in (4, 6)]
-    plan = plan_run(
-        plan_offline(given), {"r": SourceSnapshots.of(around)}, PublishedState(), day(9)
-    )
+    offered = {"r": SourceSnapshots.of(around)}
+    plan = plan_run(plan_offline(given), offered, PublishedState(), day(9))
     assert [finding.code for finding in plan.findings] == ["SL305"]
     assert not plan.is_valid
 
@@ -435,16 +432,8 @@ def test_restated_snapshot_that_the_run_would_delete_fails_before_it_is_woven(
 ) -> None:
     held = PublishedState(tuple(HeldSnapshot(day(d), day(d)) for d in (1, 2, 3)))
     offered = {name: SourceSnapshots.of(map(day, (1, 2, 3))) for name in NAMES}
-    given = bundle(snapshotAutoDelete=rules)
-    plan = plan_run(
-        plan_offline(given),
-        offered,
-        held,
-        day(100),
-        None,
-        Selection(restated=day(restated)),
-        day(8),
-    )
+    given, again = plan_offline(bundle(snapshotAutoDelete=rules)), Selection(restated=day(restated))
+    plan = plan_run(given, offered, held, day(100), None, again, day(8))
     ((_, *found),) = outcomes(plan)
     assert tuple(found) == outcome
     assert day(restated) not in [removal.time for removal in plan.removing]

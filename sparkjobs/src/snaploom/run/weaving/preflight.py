@@ -123,23 +123,16 @@ def plan_listed(
     bundle, output, options = request.bundle, request.bundle.output, request.options
     published = published_state(store, state)
     present = min(request.moment, present)
-    plan = plan_run(
-        request.offline,
-        listed,
-        published,
-        request.moment,
-        options.limit,
-        options.selection,
-        present,
-    )
+    moment, limit, selection = request.moment, options.limit, options.selection
+    plan = plan_run(request.offline, listed, published, moment, limit, selection, present)
     refuse(plan.findings)
     if options.is_strict or output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
         root = plan.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
     root_listing = listed[plan.tree.root.source]
     about_data = (
-        *listed_findings(bundle, plan, root_listing, state, request.moment),
-        *changed_findings(bundle, plan, state, files, options.selection.restated),
+        *listed_findings(bundle, plan, root_listing, state, moment),
+        *changed_findings(bundle, plan, state, files, selection.restated),
     )
     plan = replace(plan, data_findings=about_data)
     return PlannedRun(plan, state, published, present)
