@@ -18,6 +18,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
+from snaploom.engine.publishedfiles import READ_OPTIONS, SPARK_FORMATS
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.files.stores import UnsupportedStore, open_store
 from snaploom.models.outputdataset import DataFormat
@@ -25,7 +26,6 @@ from snaploom.output import history, layout
 from snaploom.output.entries import FileRecord, FolderSettings
 from snaploom.output.folder import Folder, open_folder
 from snaploom.output.history import PublishedSnapshots
-from snaploom.output.layout import READ_OPTIONS, SPARK_FORMATS
 from snaploom.output.state import FolderState, Version
 from snaploom.output.versions import (
     ReadChoice,

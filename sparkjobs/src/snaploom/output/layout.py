@@ -26,15 +26,12 @@ again uses new names, so that a deletion that arrives late can only hit what is 
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping
 from typing import Annotated
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import AfterValidator, StringConstraints
 
 from snaploom.models.common import LARGEST, EpochNanos, format_instant
-from snaploom.models.outputdataset import DataFormat
-from snaploom.policy.fileformats import BUILT_IN
 
 MARKER = "snaploom.json"
 DATA = "data/"
@@ -235,35 +232,3 @@ Nanos = Annotated[int, Ge(FIRST_NANOS), Le(LAST_NANOS)]
 """An instant as a number."""
 Versions = MaxLen(1_000_000)
 """Bound of lists with a member a version: ten times what is promised."""
-
-
-# Formats of published files, as Spark's reader and writer take them (rule W7).
-
-FORMAT_NAMES: Mapping[DataFormat, str] = {
-    DataFormat.PARQUET: "parquet",
-    DataFormat.AVRO: "avro",
-    DataFormat.JSONL: "json",
-    DataFormat.ICEBERG: "parquet",
-}
-"""The files of each format that is published, as declarations name them."""
-
-SPARK_FORMATS: Mapping[DataFormat, str] = {
-    written: BUILT_IN[name].in_spark for written, name in FORMAT_NAMES.items()
-}
-"""Spark's name of the files of each format that is published."""
-
-JSON_OPTIONS: Mapping[str, str] = {
-    # Spark's defaults write milliseconds, and would lose the last three digits without a word.
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
-"""With which JSON is written and read, so that times come back as they were."""
-
-READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
-    DataFormat.PARQUET: {},
-    DataFormat.AVRO: {},
-    DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
-    DataFormat.ICEBERG: {},
-}
-"""Options that Spark needs to read back the written files."""

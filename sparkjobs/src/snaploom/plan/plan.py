@@ -170,6 +170,11 @@ class RunPlan:
         return tuple(one for one in self.snapshots or () if one.action is Action.PUBLISH)
 
     @property
+    def is_woven(self) -> bool:
+        """Whether a run weaves anything: one with a candidate that fails does not."""
+        return bool(self.due) and all(one.action is not Action.FAIL for one in self.snapshots or ())
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """Every step, in the order in which a run visits them."""
         woven = tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)

@@ -33,9 +33,9 @@ from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import Estimate, Warned, signal_handlers
 from snaploom.run.session.providers import OpenSession, index_places, session_beside, with_drivers
+from snaploom.run.weaving.preflight import PlanRequest
 from snaploom.run.weaving.requests import (
     MOST_PARALLEL_SNAPSHOTS,
-    PlanRequest,
     RunOptions,
     RunRequest,
     refuse_unacknowledged,

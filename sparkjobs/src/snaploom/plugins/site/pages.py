@@ -58,7 +58,8 @@ from snaploom.run.declarations import Declarations, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.reports.writer import kept_runs
 from snaploom.run.runevents import preflight_finding
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.preflight import PlanRequest
+from snaploom.run.weaving.requests import RunOptions
 from snaploom.run.weaving.runs import FilesBeforeSpark, planned_without_spark
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.types.schemas import Struct, parse_schema

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from snaploom import errors
+from snaploom.engine.publishedfiles import FORMAT_NAMES, READ_OPTIONS
 from snaploom.files.stores import StoreOpener
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
@@ -16,7 +17,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode, RefreshTrigger, SkippingIndex
 from snaploom.output import layout
-from snaploom.output.layout import FORMAT_NAMES, READ_OPTIONS
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.addresses import hadoop_uri
 from snaploom.run.declarations import Declarations

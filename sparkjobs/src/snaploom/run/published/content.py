@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.expectations import key_columns, uniqueness
+from snaploom.engine.publishedfiles import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.write import read_files
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.files.objectstore import ObjectStore, refuse_links
@@ -19,7 +20,7 @@ from snaploom.output import layout
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import FolderOwner, Run
 from snaploom.output.foldercheck import Fault, FaultKind
-from snaploom.output.layout import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS, new_run_id
+from snaploom.output.layout import new_run_id
 from snaploom.output.manifest import read_schema
 from snaploom.output.removal import remove_folder
 from snaploom.output.state import FolderState

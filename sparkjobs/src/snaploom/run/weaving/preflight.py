@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from snaploom.errors import PublicationError, SnapshotMissing
 from snaploom.files.objectstore import ObjectStore
@@ -15,14 +16,14 @@ from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
-from snaploom.plan.plan import PlannedSnapshot, PublishedState, RunPlan, plan_run
+from snaploom.plan.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action, refuse_empty_root
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import EmitEvent, RunEstimated, estimate_of
 from snaploom.run.weaving.datafindings import changed_findings, listed_findings
 from snaploom.run.weaving.history import compare_structure
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
 from snaploom.sources.registry import declared
 from snaploom.sources.sourcefiles import SourceFiles
 
@@ -72,6 +73,20 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
 
 
 # Before a run: what is in the folder, and the plan over what sources list (rule W5).
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """The plan of one output."""
+
+    bundle: Bundle
+    moment: EpochNanos
+    options: RunOptions = AS_DECLARED
+
+    @cached_property
+    def offline(self) -> RunPlan:
+        """The part of the plan that needs no data."""
+        return plan_offline(self.bundle)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ from snaploom.run.job import Job
 from snaploom.run.reports.record import Observations, RunRecord, reason_of
 from snaploom.run.session.spark import open_place, translated
 from snaploom.run.weaving.history import SchemaHistory, refuse_conflicts
-from snaploom.run.weaving.preflight import PlannedRun, look_into_folder, plan_listed
-from snaploom.run.weaving.requests import PlanRequest
+from snaploom.run.weaving.preflight import PlannedRun, PlanRequest, look_into_folder, plan_listed
 from snaploom.sources.port import SourceFrame, SourceReader
 from snaploom.sources.readers import Sources
 from snaploom.sources.registry import declared
@@ -92,8 +91,7 @@ def foreseen(prepared: Prepared, check: Callable[[], None]) -> RunPlan:
     """
     planned = prepared.plan.snapshots or ()
     unforeseen: tuple[Unforeseen, ...] = ()
-    # A run with a candidate that fails weaves nothing.
-    if prepared.plan.due and all(one.action is not Action.FAIL for one in planned):
+    if prepared.plan.is_woven:
         planned = tuple(_looked_at(prepared, planned, check))
         unforeseen = tuple(_unforeseen(prepared))
     plan = followed(prepared.plan, planned, prepared.published, prepared.present)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -10,7 +9,6 @@ from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.run import Accelerator
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.plan import RunPlan, plan_offline
 from snaploom.plan.times import EVERYTHING, Selection
 from snaploom.run.runevents import EmitEvent, Interruption
 
@@ -80,20 +78,6 @@ def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
 
 
 # Requests for plans and runs: data, handed on from the look without Spark to a session.
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """The plan of one output."""
-
-    bundle: Bundle
-    moment: EpochNanos
-    options: RunOptions = AS_DECLARED
-
-    @cached_property
-    def offline(self) -> RunPlan:
-        """The part of the plan that needs no data."""
-        return plan_offline(self.bundle)
 
 
 @dataclass(frozen=True)

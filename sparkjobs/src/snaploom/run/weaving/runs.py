@@ -48,8 +48,14 @@ from snaploom.run.joblog import warnings_as_events
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.session import providers
 from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere
-from snaploom.run.weaving.preflight import PlannedRun, begin, look_into_folder, plan_listed
-from snaploom.run.weaving.requests import PlanRequest, RunOptions, RunRequest
+from snaploom.run.weaving.preflight import (
+    PlannedRun,
+    PlanRequest,
+    begin,
+    look_into_folder,
+    plan_listed,
+)
+from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.sources.files.buckets import BucketFiles
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark, snapshot_bytes
 from snaploom.validate.outputs import read_first
@@ -88,7 +94,8 @@ class FilesBeforeSpark:
         return self._files_of(file.uri).end(file, length)
 
     def _files_of(self, uri: str) -> OtherFiles:
-        if _has_session():
+        context = sys.modules.get("pyspark.core.context")
+        if context is not None and context.SparkContext._active_spark_context is not None:
             return NoOtherFiles()  # it may have settings of its own, and is at hand
         if SUBMITTED in os.environ:
             return self._submitted
@@ -106,12 +113,6 @@ class FilesBeforeSpark:
     @cached_property
     def _buckets(self) -> BucketFiles:
         return BucketFiles(os.environ)
-
-
-def _has_session() -> bool:
-    """Whether Spark is at work in this process; where it was never imported, it is not."""
-    context = sys.modules.get("pyspark.core.context")
-    return context is not None and context.SparkContext._active_spark_context is not None
 
 
 # Runs, plans and estimates of outputs; Spark is started where something needs it.
@@ -190,7 +191,7 @@ def preview(
     """Return the plan that a run would visit now, after preflight; nothing is written."""
     bundle, files = request.bundle, _files(request)
     found = _planned_without_spark(request, files)
-    if found is not None and not _is_woven(found.plan):
+    if found is not None and not found.plan.is_woven:
         return followed(found.plan, found.plan.snapshots or (), found.published, found.present)
     small = is_small(bundle, () if found is None else found.plan.due, files)
     return _planned_in_session(request, files, open_session, foresee=True, small=small).plan
@@ -312,10 +313,6 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
     except (SnaploomError, SparkNeeded):
         return False  # reading the snapshot raises it again, with the snapshot's name
     return bool(due)
-
-
-def _is_woven(plan: RunPlan) -> bool:
-    return bool(plan.due) and all(one.action is not Action.FAIL for one in plan.snapshots or ())
 
 
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:

@@ -135,11 +135,6 @@ def driver_hint(driver_class: str) -> str:
     )
 
 
-def database_of(jar: DriverJar) -> JdbcDriver:
-    """The database that a jar of the list reads."""
-    return JdbcDriver(jar.name.upper())
-
-
 # Facts about each kind of database: address, names, literals, and settings that a source may have.
 
 HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
