@@ -6,7 +6,13 @@ from support.weaving.sparksession import ACCELERATED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-SUITES = ("others/native/corners", "engine/test_fold", "engine/test_rowcounts", "jobs/test_oracle")
+SUITES = (
+    "others/native/corners",
+    "engine/test_fold",
+    "engine/test_rowcounts",
+    "jobs/test_snapshots_together",
+    "jobs/test_oracle",
+)
 
 
 @pytest.mark.parametrize("suite", SUITES)
