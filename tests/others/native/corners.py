@@ -1,6 +1,6 @@
 """Values where native engines are known to differ: the same with Comet as without.
 
-`tests/others/test_native.py` runs this on the oldest Spark, for which Comet is built.
+`tests/unit/jobs/test_acceleration.py` runs this on the oldest Spark, for which Comet is built.
 """
 
 from pathlib import Path
