@@ -30,7 +30,8 @@ from support.servers.gotools import go_tool
 from support.servers.ports import free_ports
 
 from snaploom.models.common import parse_instant
-from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.decide.readiness import next_conditions
 
 Raw = dict[str, Any]
 MISSING = 404
