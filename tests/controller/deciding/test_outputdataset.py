@@ -493,7 +493,4 @@ def test_cut_list_fits_and_is_the_beginning(rows: list[int], most: int) -> None:
 
 
 def test_cut_texts_are_cut_each_and_together() -> None:
-    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == (
-        "aaaaaaa…",
-        "bbbbbbb…",
-    )
+    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == ("aaaaaaa…", "bbbbbbb…")

@@ -227,8 +227,7 @@ def state_of(kind: str, given: Raw) -> State:
         "metadata": metadata,
         "spec": given.get("spec", {}),
     }
-    conditions = given.get("conditions")
-    if conditions is not None:
+    if (conditions := given.get("conditions")) is not None:
         values = (
             ConditionValue(ConditionType(type_), is_true, Reason(reason), message)
             for type_, (is_true, reason, message) in conditions.items()

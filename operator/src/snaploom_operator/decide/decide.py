@@ -149,7 +149,10 @@ def _fault_of(observed: ObservedResource | Unparsable) -> Fault | None:
         if groups[reason]:
             return Fault(reason, _findings_text(groups[reason]))
     if observed.faulty:
-        return Fault(Reason.REFERENCE_NOT_READY, _faulty_text(observed.faulty))
+        names, count = ", ".join(observed.faulty[:LISTED]), len(observed.faulty)
+        more = f" and {count - LISTED} more" if count > LISTED else ""
+        text = f"{names}{more} cannot be used; see their conditions"
+        return Fault(Reason.REFERENCE_NOT_READY, text)
     for reason in (Reason.TREE_AMBIGUOUS, Reason.SOURCE_UNREACHABLE):
         if groups[reason]:
             return Fault(reason, _findings_text(groups[reason]), is_about_tree=True)
@@ -182,12 +185,6 @@ def _line(finding: Finding) -> str:
     return f"{place}{finding.message}{found}{hint}"
 
 
-def _faulty_text(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:LISTED])
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{shown}{more} cannot be used; see their conditions"
-
-
 def _run_view(
     observed: ObservedRunnable, broken: Fault | None, settings: DecideSettings
 ) -> RunView:
@@ -211,19 +208,16 @@ def _run_view(
     )
     if broken is not None:
         return view
-    return replace(view, fault=_submitter_fault(view) or _queue_fault(view))
+    return replace(view, fault=_unable(view))
 
 
-def _queue_fault(view: RunView) -> Fault | None:
-    scheduler = view.defaults.operator.queue_scheduler
-    why = why_no_queue(scheduler, view.settings.queue, view.submitter)
-    return Fault(Reason.QUEUE_NOT_AVAILABLE, why) if why else None
-
-
-def _submitter_fault(view: RunView) -> Fault | None:
+def _unable(view: RunView) -> Fault | None:
+    """The fault of a resource whose runs cannot be submitted, or not into their queue."""
     submitter, available = view.submitter, view.runs.available
     if submitter in available:
-        return None
+        queue, scheduler = view.settings.queue, view.defaults.operator.queue_scheduler
+        why = why_no_queue(scheduler, queue, submitter)
+        return Fault(Reason.QUEUE_NOT_AVAILABLE, why) if why else None
     names = ", ".join(sorted(available)) or "none"
     return Fault(
         Reason.SUBMITTER_NOT_AVAILABLE,

@@ -77,9 +77,12 @@ class Course:
 
 def advance_runs(view: RunView) -> Step:
     """The step of a resource's runs in this pass."""
-    course = _deletion(view) if view.is_deleting else _life(view)
-    step = course if isinstance(course, Step) else _advanced(view, course)
     current = view.followed
+    is_held = view.settings.suspend or view.is_paused or view.fault is not None
+    impossible = view.bundle is None or view.runs.is_namespace_terminating
+    wanted = None if is_held or impossible or view.is_deleting else view.due
+    course = _deletion(view) if view.is_deleting else Course(current, wanted)
+    step = course if isinstance(course, Step) else _advanced(view, course)
     if view.is_deleting:
         if step.fault is None or current is not None:
             return step
@@ -93,13 +96,6 @@ def advance_runs(view: RunView) -> Step:
     cleared: tuple[Action, ...] = () if step.actions else _outdated(view, kept)
     again = _repeated(view, current)
     return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
-
-
-def _life(view: RunView) -> Course:
-    """The course of a resource that stays."""
-    is_held = view.settings.suspend or view.is_paused or view.fault is not None
-    impossible = view.bundle is None or view.runs.is_namespace_terminating
-    return Course(view.followed, None if is_held or impossible else view.due)
 
 
 def _deletion(view: RunView) -> Course | Step:

@@ -86,17 +86,21 @@ _STATUSES: Mapping[str, type[ResourceStatus]] = {
 """The statuses of our kinds."""
 
 
-def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Unparsable:
-    """Parse one object of our kinds, by another version of it; never raises for its content."""
+def parse_resource(stored: JsonObject) -> Resource | Unparsable:
+    """Parse one object of our kinds; never raises for its content."""
+    return _content(ref_of(stored), stored, None)
+
+
+def _content(ref: Ref, stored: JsonObject, known: Resource | None) -> Resource | Unparsable:
+    """Parse an object, by another version of it if one is known."""
     try:
-        return _parsed(stored) if known is None else _parsed_version(stored, known)
+        return _parsed(ref, stored) if known is None else _parsed_version(ref, stored, known)
     except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
-        return unreadable(stored, error)
+        return _failed(ref, stored, error)
 
 
-def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
+def _failed(ref: Ref, stored: JsonObject, error: Exception) -> Unparsable:
     """An object on which Snaploom's own code failed, such as one that is nested too deeply."""
-    ref = ref_of(stored)
     finding = make_finding(
         "SL106",
         "this object cannot be read",
@@ -106,22 +110,22 @@ def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
         expected="an object as Snaploom's CustomResourceDefinitions describe it",
         hint="correct it and apply it again, or delete it",
     )
-    return _refused(stored, (finding,))
+    return _refused(ref, stored, (finding,))
 
 
-def _parsed(stored: JsonObject) -> Resource | Unparsable:
+def _parsed(ref: Ref, stored: JsonObject) -> Resource | Unparsable:
     document = _without_managed_fields(stored)
-    model = KIND_BY_NAME[text_in(stored, "kind")].model
+    model = KIND_BY_NAME[ref.kind].model
     declared = {key: document[key] for key in document if key != "status"}
     for attempt in (document, declared):
         try:
             return model.parse(attempt)
         except ValidationError:
             continue
-    return _refused(stored, read_object(declared).findings)
+    return _refused(ref, stored, read_object(declared).findings)
 
 
-def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsable:
+def _parsed_version(ref: Ref, stored: JsonObject, known: Resource) -> Resource | Unparsable:
     """Parse another version of a resource.
 
     The API server counts the changes of a spec. Where the count is the same, as after a write of
@@ -130,14 +134,14 @@ def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsabl
     metadata = metadata_of(_without_managed_fields(stored))
     held = known.metadata
     if held.uid is None or held.generation is None:
-        return _parsed(stored)
+        return _parsed(ref, stored)
     if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
-        return _parsed(stored)
+        return _parsed(ref, stored)
     try:
         status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
         return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
     except ValidationError:
-        return _parsed(stored)
+        return _parsed(ref, stored)
 
 
 def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
@@ -149,11 +153,11 @@ def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
     return {**stored, "metadata": kept}
 
 
-def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
+def _refused(ref: Ref, stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
     metadata = Metadata.of(stored)
     return Unparsable(
         now=EpochNanos(0),
-        ref=ref_of(stored),
+        ref=ref,
         uid=metadata.uid,
         generation=metadata.generation,
         findings=findings,
@@ -212,8 +216,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
     All that can fail for the content of an object is done here, before the store changes.
     """
     known = before.content if before is not None and isinstance(before.content, Resource) else None
-    content = parse_resource(stored, known)
-    has_same_spec = known is not None and _spec(content) is _spec(known)
+    content = _content(ref, stored, known)
+    has_same_spec = getattr(content, "spec", None) is getattr(known, "spec", False)
     if before is not None and isinstance(content, Resource) and has_same_spec:
         return replace(before, version=version, content=content)
     references: frozenset[Ref] = frozenset()
@@ -222,8 +226,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
         try:
             references, folders = references_of(content), folders_of(content)
         except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
-            content = unreadable(stored, error)
-    uid = text_in(metadata_of(stored), "uid")
+            content = _failed(ref, stored, error)
+    uid = content.uid if isinstance(content, Unparsable) else content.metadata.uid or ""
     return Entry(ref, version, uid, content, references, folders, size_of(stored.get("spec")))
 
 
@@ -241,10 +245,6 @@ def size_of(spec: JsonValue) -> int:
         elif isinstance(value, Sequence):
             waiting.extend(value)
     return size
-
-
-def _spec(content: Resource | Unparsable) -> object:
-    return getattr(content, "spec", None)
 
 
 _WILDCARD = re.compile(r"[*?\[{\\]")
@@ -451,8 +451,5 @@ def take_seen(
 
 def newer(look: LastSeen, other: LastSeen | None) -> bool:
     """Return whether one observation is newer than another; an invalid time is the oldest."""
-    return other is None or _age(look) > _age(other)
-
-
-def _age(look: LastSeen) -> tuple[EpochNanos, str]:
-    return known_instant(look.at) or EpochNanos(0), look.run
+    ages = [(known_instant(each.at) or 0, each.run) for each in (look, other) if each is not None]
+    return other is None or ages[0] > ages[1]
