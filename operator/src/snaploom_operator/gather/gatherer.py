@@ -45,8 +45,7 @@ from snaploom_operator.decision import (
     Unparsable,
 )
 from snaploom_operator.objects import Application, DriverPod, QuotaRequest, Ref, known_instant
-from snaploom_operator.store.children import newer
-from snaploom_operator.store.entries import Entry
+from snaploom_operator.store.entries import Entry, newer
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from snaploom.models.run import (
 )
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.bundles import SecretKey
+from snaploom.plan.bundles import SecretKey, secret_keys
 from snaploom.plan.explain import plan_json
 from snaploom.plan.plan import RunPlan
 from snaploom.policy.pods import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
@@ -48,7 +48,9 @@ from snaploom_operator.objects import (
     Application,
     FoundReport,
     JsonObject,
+    known_instant,
     mapping_in,
+    metadata_of,
     text_in,
 )
 from snaploom_operator.settings import LineageSettings, OperatorSettings
@@ -522,3 +524,31 @@ def run_arguments(
         "--action", run.action.value.lower(),
         "--report", f"configmap:{namespace}/{report}",
     ]  # fmt: skip
+
+
+def objects_of_run(
+    manifest: Callable[[RunRequest], JsonObject],
+    owner: OutputDataset | SkippingIndex,
+    run: CurrentRun,
+    bundle: Bundle,
+    settings: OperatorSettings,
+    now: EpochNanos,
+) -> tuple[JsonObject, JsonObject]:
+    """The ConfigMap with the Bundle of a run, and its application, by the form's function.
+
+    Raises:
+        SecretInBundle: a spec has a plaintext password (rule R16).
+        BundleTooLarge: the Bundle does not fit, even compressed.
+        SparkSettingsRefused: the resource's settings reach beyond its own pods.
+    """
+    bundled = bundle_config_map(owner, run.name, bundle)
+    request = RunRequest(
+        owner=owner,
+        run=run,
+        started_at=known_instant(run.started_at) or now,
+        spark=merged_settings(owner.spec.run.spark, settings.spark),
+        bundle=text_in(metadata_of(bundled), "name"),
+        settings=settings,
+        secrets=secret_keys(bundle, run.action),
+    )
+    return bundled, manifest(request)
