@@ -184,6 +184,7 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     common.DecimalType: lambda part: _cast({"decimal": part}),
     common.TimeOffset: lambda part: _output(FOLDER | {"readerGrace": part}),
     datasource.DataSourceSpec: lambda part: ("DataSource", part),
+    datasource.HdfsLike: lambda part: _source("hdfsLike", part),
     datasource.SnapshotSettings: lambda part: _files(snapshot=part),
     datasource.FromFieldValue: lambda part: _files(snapshot={"fromFieldValue": part}),
     datasource.Credentials: lambda part: _source("jdbc", JDBC | {"credentials": part}),

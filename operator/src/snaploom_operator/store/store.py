@@ -23,7 +23,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.validate.outputs import folder_of, places_of
+from snaploom.validate.outputs import places_of
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
@@ -577,7 +577,7 @@ class Folders:
 
     def readers(self, output: OutputDataset) -> set[Ref]:
         """Sources that may read what an output publishes."""
-        return self._sources.touching(folder_of(output))
+        return {ref for place in places_of(output) for ref in self._sources.touching(place)}
 
     def published_below(self, source: DataSource) -> set[Ref]:
         """Outputs whose files a source may read."""

@@ -385,6 +385,34 @@ STRING = DataType(string=Empty())
 LONG = DataType(long=Empty())
 
 
+class CatalogTable(ApiModel):
+    """A table of Iceberg in a catalog."""
+
+    catalog: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+        Variables("a table"),
+    ]
+    """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
+    name: Annotated[
+        str,
+        StringConstraints(
+            min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
+        ),
+        Variables("a table"),
+    ]
+    """`namespace.table`; that of an output is made by the first publication, with the namespace if
+    need be."""
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.name}"
+
+    @property
+    def place(self) -> str:
+        """Its place, as places of outputs and sources are compared."""
+        return f"table:/{self.catalog}/{self.name}/"
+
+
 class ConditionStatus(StrEnum):
     """Whether a condition holds."""
 

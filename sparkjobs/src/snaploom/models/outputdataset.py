@@ -13,6 +13,7 @@ from snaploom.models.asof import AsOf
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
+    CatalogTable,
     CheckMode,
     ColumnName,
     FieldName,
@@ -171,28 +172,6 @@ class RegisterTable(ApiModel):
         Variables("a table"),
     ]
     """`catalog.database.table`, `database.table` or `table`; made by the first publication."""
-
-
-class CatalogTable(ApiModel):
-    """A table in a catalog, whose commit is the publication."""
-
-    catalog: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
-        Variables("a table"),
-    ]
-    """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
-    name: Annotated[
-        str,
-        StringConstraints(
-            min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
-        ),
-        Variables("a table"),
-    ]
-    """`namespace.table`; made by the first publication, with the namespace if need be."""
-
-    def __str__(self) -> str:
-        return f"{self.catalog}.{self.name}"
 
 
 class OutputFolder(ApiModel):

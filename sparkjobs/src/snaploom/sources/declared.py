@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from snaploom.models.common import DataType, EpochNanos, SchemaField
+from snaploom.models.common import CatalogTable, DataType, EpochNanos, SchemaField
 from snaploom.models.datasource import (
     Credentials,
     DataSource,
@@ -48,6 +48,11 @@ def place_dataset(uri: str) -> DatasetName:
     if is_bucket:
         path = path[1:] or "/"
     return DatasetName(f"{scheme}://{parts.netloc}", path)
+
+
+def table_dataset(table: CatalogTable) -> DatasetName:
+    """The dataset that is a table of a catalog, by the catalog's name in Spark."""
+    return DatasetName(table.catalog, table.name)
 
 
 # `DeclaredSource`: the questions that a source of any kind answers before it is read.

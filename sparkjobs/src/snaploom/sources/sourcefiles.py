@@ -20,7 +20,6 @@ from snaploom.ondemand import PackageMissing
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
-from snaploom.policy.addresses import hadoop_uri
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.declared import FileSource
 from snaploom.sources.files.globs import list_files
@@ -47,7 +46,7 @@ _NONE = -1
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:
     """Snapshots of a table; None, or `SparkNeeded`, where only Spark can enumerate them."""
-    place = hadoop_uri(source.globs[0])
+    place = source.place
     if source.format != "iceberg" or not source.is_read_now or not _PLACE.fullmatch(place):
         return None
     try:

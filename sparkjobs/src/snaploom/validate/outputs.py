@@ -220,8 +220,7 @@ def places_of(output: OutputDataset) -> frozenset[str]:
     Each ends with `/`.
     """
     table = output.spec.output_folder.table
-    named = () if table is None else (f"table:/{table.catalog}/{table.name}/",)
-    return frozenset({folder_of(output), *named})
+    return frozenset({folder_of(output), *(() if table is None else (table.place,))})
 
 
 def overlap(output: OutputDataset, other: OutputDataset) -> Findings:
@@ -337,7 +336,7 @@ def _leave(above: list[int], inner: list[_Placed]) -> None:
         inner[above[-1]] = _first(inner[above[-1]], inner[left])
 
 
-# Outputs that an output reads: those whose folder holds files of its sources.
+# Outputs that an output reads: those whose folder or table its sources name.
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -382,8 +381,8 @@ class _Folders:
         self._sources, self._reads = sources, reads_of(sources)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         for output in outputs:
-            folder = comparable_folder(output.spec.output_folder.folder_uri)
-            self._names[folder].add(output.name)
+            for place in places_of(output):
+                self._names[place].add(output.name)
         self._sorted = sorted(self._names)
 
     def read_by(self, output: OutputDataset) -> set[str]:
