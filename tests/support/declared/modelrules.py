@@ -107,6 +107,10 @@ BEHIND_TEXTS = (
     (outputdataset.LocalDateTime, {"year": 2021}),
     (outputdataset.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
+    (asof.ChildSnapshot, {"timeBefore": "1d"}),
+    (asof.ChildSnapshot, {"preference": "OLDEST"}),
+    (asof.ChildSnapshot, {"history": {"day": 1, "hour": 12}}),
+    (asof.ChildSnapshot, {"history": "1001d"}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""

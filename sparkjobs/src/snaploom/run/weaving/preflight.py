@@ -128,7 +128,7 @@ def plan_listed(
     root_listing = listed[plan.tree.root.source]
     about_data = (
         *listed_findings(bundle, plan, root_listing, state, request.moment),
-        *changed_findings(bundle, plan, state, files, options.selection.restated),
+        *changed_findings(bundle, plan, state, files, listed, options.selection.restated),
     )
     plan = replace(plan, data_findings=about_data)
     return PlannedRun(bundle, plan, state, published, present)
