@@ -177,7 +177,7 @@ def test_history_takes_all_snapshots_after_its_start_up_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "action", "is_said"),
+    ("mode", "action", "is_warned"),
     [
         (MissingMode.ERROR, Action.FAIL, False),
         (MissingMode.SKIP_IGNORE, Action.SKIP, False),
@@ -200,12 +200,12 @@ def test_history_takes_all_snapshots_after_its_start_up_to_its_end() -> None:
     ],
 )
 def test_gap_of_a_history_is_treated_as_a_missing_snapshot(
-    offered: list[float], gap: str, mode: MissingMode, action: Action, is_said: bool
+    offered: list[float], gap: str, mode: MissingMode, action: Action, is_warned: bool
 ) -> None:
     found = of_history(offered, mode)
     assert found.action is action
     text = " ".join((found.message, *found.notes))
-    assert (gap in text) is (is_said or action is not Action.PUBLISH)
+    assert (gap in text) is (is_warned or action is not Action.PUBLISH)
     assert not found.excluded
     if action is Action.PUBLISH:
         assert hours(found) == [at for at in offered if at > 4]
