@@ -211,6 +211,9 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     outputdataset.FromCron: lambda part: _root({"fromCron": part}),
     outputdataset.SnapshotFilter: _root,
     outputdataset.OtherDataSource: lambda part: _output(otherDataSources=[part]),
+    asof.ChildSnapshot: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "snapshot": part}]
+    ),
     asof.AsOf: lambda part: _output(
         otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
     ),
