@@ -107,6 +107,10 @@ BEHIND_TEXTS = (
     (common.LocalDateTime, {"year": 2021}),
     (common.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
+    (asof.ChildSnapshot, {"timeBefore": "1d"}),
+    (asof.ChildSnapshot, {"preference": "OLDEST"}),
+    (asof.ChildSnapshot, {"history": {"day": 1, "hour": 12}}),
+    (asof.ChildSnapshot, {"history": "1001d"}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""
@@ -208,6 +212,9 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     outputdataset.FromCron: lambda part: _root({"fromCron": part}),
     outputdataset.SnapshotFilter: _root,
     outputdataset.OtherDataSource: lambda part: _output(otherDataSources=[part]),
+    asof.ChildSnapshot: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "snapshot": part}]
+    ),
     asof.AsOf: lambda part: _output(
         otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
     ),

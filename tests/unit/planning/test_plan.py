@@ -244,7 +244,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     assert found["joins"][-1] == {
         "number": 4, "fieldName": "group_attributes", "source": "group_attributes",
         "parent": "customer_group", "relationship": "group_id", "depth": 2, "groupBy": [],
-        "asOf": None,
+        "asOf": None, "history": None,
     }  # fmt: skip
     assert found["candidates"] == [
         {
@@ -256,6 +256,8 @@ def test_json_of_a_plan_is_the_contract() -> None:
                 "customer_address": "2020-01-02T00:00:00Z",
                 "customer_contact": "2020-01-02T00:00:00Z",
             },
+            "histories": {},
+            "notes": [],
             "excluded": [
                 {"fieldName": "customer_group", "reason": "SNAPSHOT_MISSING"},
                 {"fieldName": "group_attributes", "reason": "PARENT_EXCLUDED"},
@@ -343,8 +345,8 @@ def test_text_shows_the_snapshot_taken_of_each_source() -> None:
     plan = planned(bundle(), 1, 2, now=2.5)
     assert plan.snapshots is not None
     last = plan.snapshots[-1]
-    sources = tuple((name, day(1) if name == "customer_group" else time)
-                    for name, time in last.sources)  # fmt: skip
+    sources = tuple((name, (day(1),) if name == "customer_group" else times)
+                    for name, times in last.sources)  # fmt: skip
     text = plan_text(replace(plan, snapshots=(replace(last, sources=sources),)))
     first, newest, older = text.splitlines()[-3:]
     assert first.startswith("PUBLISH")
@@ -352,6 +354,26 @@ def test_text_shows_the_snapshot_taken_of_each_source() -> None:
         "        from 2020-01-03T00:00:00Z  customer_address, customer_contact, group_attributes"
     )
     assert older == "        from 2020-01-02T00:00:00Z  customer_group"
+
+
+def test_plan_shows_the_snapshots_of_a_history_and_its_gaps() -> None:
+    plan = planned(bundle(), 1, 2, now=2.5)
+    assert plan.snapshots is not None
+    last = plan.snapshots[-1]
+    sources = tuple((name, (day(0), day(2)) if name == "customer_group" else times)
+                    for name, times in last.sources)  # fmt: skip
+    last = replace(last, sources=sources, notes=("customer_group: none of 2020-01-02",))
+    plan = replace(plan, snapshots=(last,))
+    history, _, warning = plan_text(plan).splitlines()[-3:]
+    assert history == (
+        "        from 2020-01-01T00:00:00Z to 2020-01-03T00:00:00Z, 2 snapshots  customer_group"
+    )
+    assert warning == "        warning: customer_group: none of 2020-01-02"
+    (shown,) = json.loads(json.dumps(plan_json(plan)))["candidates"]
+    times = ["2020-01-01T00:00:00Z", "2020-01-03T00:00:00Z"]
+    assert (shown["histories"], shown["sources"]["customer_group"]) == (
+        {"customer_group": times}, times[-1],
+    )  # fmt: skip
 
 
 def test_drawings_show_sources_keys_and_the_tree() -> None:

@@ -213,6 +213,18 @@ class TimeOffset(ApiModel):
         """Whether every part is zero."""
         return not any(self.model_dump().values())
 
+    @property
+    def text(self) -> str:
+        """As people write it: `1mo7d`; `0s` where every part is zero."""
+        given = ((getattr(self, part), unit) for part, unit in _UNITS.items())
+        return "".join(f"{number}{unit}" for number, unit in given if number) or "0s"
+
+
+_UNITS = {
+    "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
+    "second": "s", "nano": "ns",
+}  # fmt: skip
+
 
 class LocalDateTime(ApiModel):
     """A local time in a zone; all eight parts are required.

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
-from snaploom.models.asof import AsOf
+from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
@@ -366,19 +366,6 @@ class Transformations(ApiModel):
 
     group_by: GroupBy = GroupBy()
     """Collects rows into an array."""
-
-
-class ChildSnapshot(ApiModel):
-    """Snapshot of a source that goes with one of the root."""
-
-    preference: Preference = Preference.NEWEST
-    """Choice between several snapshots in the window."""
-    snapshot_missing_mode: MissingMode = MissingMode.ERROR
-    """Reaction to a window without a snapshot."""
-    time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """Extent of the window before the root's snapshot, inclusive."""
-    time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """Extent of the window after the root's snapshot, inclusive."""
 
 
 class MatchedRows(ApiModel):

@@ -349,6 +349,10 @@ class SourceSnapshots:
         index = bisect_left(times, first)
         return times[index] if index < len(times) and times[index] <= last else None
 
+    def within(self, first: EpochNanos, last: EpochNanos) -> tuple[EpochNanos, ...]:
+        """All listed snapshots from one time to another, both inclusive, in ascending order."""
+        return self.times[bisect_left(self.times, first) : bisect_right(self.times, last)]
+
     def latest(self, now: EpochNanos) -> EpochNanos | None:
         """The last snapshot that is not in the future."""
         return self.newest(FIRST_INSTANT, now, now)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from snaploom.models.asof import ChildSnapshot
 from snaploom.models.common import EpochNanos, PathMissingMode, Preference, Resource, format_instant
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, errors_of
-from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import DataFinding, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.findings import tree_findings
@@ -39,6 +40,7 @@ from snaploom.plan.steps import (
     FailSnapshot,
     SkipSnapshot,
     Step,
+    Taken,
     availability,
     choose,
     empty_source_findings,
@@ -122,13 +124,15 @@ class PlannedSnapshot:
     """Folder below `data/`."""
     action: Action
     reason: SnapshotReason
-    sources: tuple[tuple[str, EpochNanos], ...]
-    """Field name and time of each source taken, root first; empty when it was not evaluated."""
+    sources: tuple[Taken, ...]
+    """The sources taken, root first; empty when it was not evaluated."""
     excluded: tuple[ExcludedSource, ...]
     warn: bool
     """Whether a skip is to be logged as a warning."""
     message: str
     steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+    """Warnings about histories that are not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ class _SnapshotPlanner:
         zone = self.settings.intervals.zone
         if all(snapshot.time != time for snapshot in self.published.held):
             return self._planned(time, _not_restated(f"no snapshot {format_instant(time)} is live"))
-        if choose(ChildSnapshot(), self.root, time, self.now, zone) != time:
+        if choose(ChildSnapshot(), self.root, time, self.now, zone) != (time,):
             source = f"DataSource/{self.tree.root.source}"
             reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(reason))
@@ -372,6 +376,7 @@ class _SnapshotPlanner:
             found.warn,
             found.message,
             _steps(self.tree, time, found, partition),
+            found.notes,
         )
 
     def _open_interval(self, times: list[EpochNanos]) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.models.asof import AsOf
+from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.common import (
     DataType,
     Empty,
@@ -24,7 +24,6 @@ from snaploom.models.datarelationship import (
 )
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import (
-    ChildSnapshot,
     DataModel,
     FromInterval,
     GroupBy,

@@ -73,7 +73,7 @@ def dry_woven(
             prepared,
             SchemaHistory(store),
             lambda: prepared.state,
-            lambda step: prepared.readers[step.source].read(step.time),
+            lambda step: prepared.readers[step.source].read(*step.times),
         )
         inputs = reader.inputs(planned)
         if inputs.outcome.stop is not None:

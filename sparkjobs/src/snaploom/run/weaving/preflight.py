@@ -147,7 +147,7 @@ def plan_listed(
     root_listing = listed[plan.tree.root.source]
     about_data = (
         *listed_findings(bundle, plan, root_listing, state, moment),
-        *changed_findings(bundle, plan, state, files, selection.restated),
+        *changed_findings(bundle, plan, state, files, listed, selection.restated),
     )
     plan = replace(plan, data_findings=about_data)
     return PlannedRun(plan, state, published, present)

@@ -34,7 +34,14 @@ from snaploom.plan.plan import (
     publishing_times,
 )
 from snaploom.plan.retention import HeldSnapshot, removals_before
-from snaploom.plan.steps import Action, ExcludedSource, FailSnapshot, ReadSource, SkipSnapshot
+from snaploom.plan.steps import (
+    Action,
+    ExcludedSource,
+    FailSnapshot,
+    ReadSource,
+    SkipSnapshot,
+    Times,
+)
 from snaploom.plan.tree import JoinTree
 from snaploom.run.job import Job
 from snaploom.run.reports.record import Observations, RunRecord, reason_of
@@ -122,16 +129,16 @@ def _looked_at(
 ) -> Iterator[PlannedSnapshot]:
     bundle, tree = prepared.bundle, prepared.plan.tree
     self_described = {node.source for node in tree.nodes if has_known_schema(bundle, node.source)}
-    known: dict[tuple[str, EpochNanos], SourceFrame] = {}
+    known: dict[tuple[str, Times], SourceFrame] = {}
     failed = ""
     due = publishing_times(planned)
     output = OutputForecast(prepared)
 
     def read(step: ReadSource) -> SourceFrame:
-        if (step.source, step.time) not in known:
+        if (step.source, step.times) not in known:
             with translated(f"DataSource/{step.source}"):
-                known[step.source, step.time] = prepared.readers[step.source].read(step.time)
-        return known[step.source, step.time]
+                known[step.source, step.times] = prepared.readers[step.source].read(*step.times)
+        return known[step.source, step.times]
 
     for one in planned:
         if one.action is not Action.PUBLISH or tree.root.source not in self_described:

@@ -307,7 +307,7 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
         for step in (step for snapshot in due for step in snapshot.steps):
             if not isinstance(step, ReadSource):
                 continue
-            found = snapshot_bytes(bundle, step.source, step.time, files)
+            found = snapshot_bytes(bundle, step.source, step.times, files)
             if found is None or (total := total + found) > SMALL_BYTES:
                 return False
     except (SnaploomError, SparkNeeded):
