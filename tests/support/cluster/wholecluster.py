@@ -121,7 +121,7 @@ def earlier() -> Artifacts | None:
 def of_release(folder: Path) -> Artifacts:
     """Those of a release; pods name its images by their digests."""
     operator, spark = (
-        the_file(folder, f"snaploom-{name}-*.oci.tar") for name in ("operator", "spark")
+        the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") for name in ("operator", "spark")
     )
     return Artifacts(
         the_file(folder, CHART_PATTERN),
