@@ -47,7 +47,7 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.submit.applications import FORMS
-from snaploom_operator.submit.manifests import RunRequest, bundle_config_map, merged_settings
+from snaploom_operator.submit.manifests import RunRequest, bundle_config_map, run_settings
 
 LONGEST_RUN = 50
 """Characters: Spark derives names of pods and Services from it, which may have 63."""
@@ -96,7 +96,7 @@ def creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fau
             owner=view.owner,
             run=current,
             started_at=known_instant(current.started_at) or view.now,
-            spark=merged_settings(view.settings.spark, operator.spark),
+            spark=run_settings(view.settings.spark, operator),
             bundle=text_in(metadata_of(bundled), "name"),
             settings=operator,
             secrets=secret_keys(bundle, current.action),
