@@ -495,7 +495,7 @@ def test_accelerated_run_has_its_image_and_native_memory(
         (container,) = pod["spec"]["containers"]
         assert container["resources"]["requests"]["memory"] == "2008Mi"
     assert (native.report["accelerator"], native.report["sparkVersion"]) == ("COMET 1.2.0", "4.1.4")
-    assert any("csv" in reason for reason in native.report["fallbacks"])
+    assert "Unsupported file format CSV" in native.report["fallbacks"]
 
 
 def test_natively_woven_rows_are_those_of_a_run_on_a_laptop(

@@ -288,8 +288,12 @@ def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
             products = {each: _imported(folder, each) for each in (first, newer)}
         with stages.stage("Spark's operator"):
             spark_operator = stack.enter_context(running_spark_operator(plane))
-        # There is no DNS, by which a driver would find the API server otherwise.
-        master = {"spark.kubernetes.driver.master": f"https://{SERVICE}:443"}
+        # There is no DNS, by which a driver would find the API server otherwise, and executors of
+        # Spark before 4.3 the driver.
+        master = {
+            "spark.kubernetes.driver.master": f"https://{SERVICE}:443",
+            "spark.kubernetes.executor.useDriverPodIP": "true",
+        }
         volumes = folder / "volumes"
         ours = products[first], products[newer]
         whole = WholeCluster(plane, *ours, ADDRESS, volumes, master)

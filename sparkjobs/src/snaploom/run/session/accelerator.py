@@ -67,8 +67,8 @@ def refuse_unfit(settings: Mapping[str, str], home: Path | None, *, version: str
             found=f"Spark {version or pyspark.__version__}, and "
             f"{found[0] if found else COMET_JAR.file_name}",
             expected=f"Spark {COMET_SPARK}",
-            hint=f"on a laptop: pip install 'pyspark=={COMET_SPARK}.*'; in a cluster: an image with "
-            "Spark of that version; or leave `accelerator` out, or set it to NONE",
+            hint=f"on a laptop: pip install 'pyspark=={COMET_SPARK}.*'; in a cluster: an image "
+            "with Spark of that version; or leave `accelerator` out, or set it to NONE",
         )
     if not found:
         raise AcceleratorNotUsable(
@@ -146,4 +146,5 @@ def reasons_of(plan: str) -> list[str]:
     """The reasons in the text of a plan, without the numbers of columns."""
     _, _, extended = plan.partition("== Extended Information")
     lines = (_IDS.sub("", line).strip() for line in extended.splitlines()[1:])
-    return [line[:_LONGEST_REASON] for line in lines if line]
+    # A quoted text with a line break goes on in lines that begin with a bracket.
+    return [line[:_LONGEST_REASON] for line in lines if line[:1].isalnum()]
