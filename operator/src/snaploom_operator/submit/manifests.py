@@ -29,6 +29,7 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import SecretKey, secret_keys
 from snaploom.plan.explain import plan_json
 from snaploom.plan.plan import RunPlan
+from snaploom.policy.acceleration import is_accelerated
 from snaploom.policy.pods import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 from snaploom.policy.variables import (
     KEY_VARIABLE,
@@ -312,6 +313,16 @@ def merged_settings(own: SparkSettings | None, settings: SparkSettings) -> Spark
     return settings if own is None else _over(own, settings)
 
 
+def run_settings(own: SparkSettings | None, operator: OperatorSettings) -> SparkSettings:
+    """The merged settings of a run, with the image of its accelerator unless it names its own."""
+    merged = merged_settings(own, operator.spark)
+    if not is_accelerated(merged) or (own is not None and own.image is not None):
+        return merged
+    version = (own or SparkSettings()).spark_version or operator.comet.spark_version
+    chosen = {"image": operator.comet.image, "spark_version": version}
+    return merged.model_copy(update=chosen)
+
+
 def _over(own: M, below: M) -> M:
     fields = type(own).model_fields
     keys = {
@@ -546,7 +557,7 @@ def objects_of_run(
         owner=owner,
         run=run,
         started_at=known_instant(run.started_at) or now,
-        spark=merged_settings(owner.spec.run.spark, settings.spark),
+        spark=run_settings(owner.spec.run.spark, settings),
         bundle=text_in(metadata_of(bundled), "name"),
         settings=settings,
         secrets=secret_keys(bundle, run.action),

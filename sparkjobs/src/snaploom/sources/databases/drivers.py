@@ -89,6 +89,8 @@ COMET_JAR = DriverJar(
     "5055c43dca9e8cce83c33b1ff25646d1436c94698ca48beb3475bf60843b8d37",
 )
 """Comet is built for one minor version of Spark, which the name of its artifact has."""
+COMET_SPARK = COMET_JAR.coordinates.partition("comet-spark-spark")[2].partition("_")[0]
+"""This minor version."""
 KNOWN_JARS = {**DRIVER_JAR_BY_NAME, COMET_JAR.name: COMET_JAR}
 """All jars that are fetched by a name of ours."""
 
