@@ -16,11 +16,18 @@ from pydantic import JsonValue, SecretStr, StringConstraints
 from pydantic.fields import FieldInfo
 
 from snaploom.models.base import ApiModel, ListType
-from snaploom.models.common import DataType, DecimalType, ObjectMeta, Resource, TimeOffset
+from snaploom.models.common import (
+    DataType,
+    DecimalType,
+    LocalDateTime,
+    ObjectMeta,
+    Resource,
+    TimeOffset,
+)
 from snaploom.models.datarelationship import KeyComponent
 from snaploom.models.datasource import FromFieldValue, HdfsLike, Jdbc
 from snaploom.models.fieldtransformer import CoordinateSelector, Rename, TransformerSelector
-from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, OutputFolder, Tier
+from snaploom.models.outputdataset import FromCron, FromInterval, OutputFolder, Tier
 from snaploom.models.run import DynamicAllocation, EnvironmentVariable, Freshness, Toleration
 from snaploom.models.skippingindex import OpenSearchStore, SkippingIndexSpec
 

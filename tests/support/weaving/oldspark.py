@@ -18,10 +18,8 @@ def table_jars() -> list[str]:
 
 
 def s3a_jars() -> str:
-    """Hadoop's S3 client as a class path: the one for the oldest PySpark, and what it needs."""
-    newest = sorted(Path(_output_of("jars", "s3a")).glob("*.jar"))
-    others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
-    return ":".join(map(str, (*Path(_output_of("jars", "s3aold")).glob("*.jar"), *others)))
+    """Hadoop's S3 client for the oldest PySpark, and what it needs, as a class path."""
+    return ":".join(map(str, sorted(Path(_output_of("jars", "s3a", "s3aold")).glob("*.jar"))))
 
 
 def jdbc_catalog(port: int, password: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, refuse
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
@@ -35,7 +35,6 @@ from snaploom.output.manifest import model_nodes
 from snaploom.output.repair import Findings, find_snapshots, restore
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.plan import plan_offline
-from snaploom.run.declarations import refuse
 from snaploom.run.folders import open_named
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import signal_handlers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, NewType, Self
@@ -211,6 +212,56 @@ class TimeOffset(ApiModel):
     def is_zero(self) -> bool:
         """Whether every part is zero."""
         return not any(self.model_dump().values())
+
+    @property
+    def text(self) -> str:
+        """As people write it: `1mo7d`; `0s` where every part is zero."""
+        given = ((getattr(self, part), unit) for part, unit in _UNITS.items())
+        return "".join(f"{number}{unit}" for number, unit in given if number) or "0s"
+
+
+_UNITS = {
+    "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
+    "second": "s", "nano": "ns",
+}  # fmt: skip
+
+
+class LocalDateTime(ApiModel):
+    """A local time in a zone; all eight parts are required.
+
+    As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
+    `2024-01-01[Australia/Melbourne]` or `2024-01-01T06:00[Europe/Berlin]`.
+    """
+
+    year: Annotated[int, Ge(1), Le(9999)]
+    """Year."""
+    month: Annotated[int, Ge(1), Le(12)]
+    """Month."""
+    day: Annotated[int, Ge(1), Le(31)]
+    """Day of the month."""
+    hour: Annotated[int, Ge(0), Le(23)]
+    """Hour."""
+    minute: Annotated[int, Ge(0), Le(59)]
+    """Minute."""
+    second: Annotated[int, Ge(0), Le(59)]
+    """Second."""
+    nano: Annotated[int, Ge(0), Le(999_999_999)]
+    """Nanosecond."""
+    timezone: TimeZoneName
+    """Zone of this time and of every calendar length of the OutputDataset."""
+
+    @model_validator(mode="after")
+    def _day_exists(self) -> Self:
+        days = monthrange(self.year, self.month)[1]
+        if self.day > days:
+            month = f"{self.year}-{self.month:02d}"
+            raise contradiction(
+                "the month has no such day",
+                found=f"{self.day}, and {month} has {days}",
+                expected=f"a day of {month}",
+                hint=f"write a day from 1 to {days}",
+            )
+        return self
 
 
 def refuse_nothing(field: str, offset: TimeOffset) -> None:

@@ -30,7 +30,7 @@ from typing import ClassVar
 import networkx as nx
 
 from snaploom.models.asof import AsOf
-from snaploom.models.common import ROOT_FIELD, PathMissingMode
+from snaploom.models.common import ROOT_FIELD, PathMissingMode, TimeOffset
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
 from snaploom.plan.history import PublishedModel, PublishedNode
@@ -48,6 +48,7 @@ class Vertex:
     group_by: tuple[str, ...] = ()
     path_missing_mode: PathMissingMode = PathMissingMode.ERROR
     as_of: AsOf | None = None
+    history: TimeOffset | None = None
 
     @cached_property
     def group_key(self) -> frozenset[str]:
@@ -170,6 +171,7 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
             other.group_by,
             other.path_missing_mode,
             other.as_of,
+            other.snapshot.history,
         )
         for other in model.other_data_sources
     )
@@ -263,6 +265,7 @@ class JoinNode:
     depth: int
     group_by: tuple[str, ...] = ()
     as_of: AsOf | None = None
+    history: TimeOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +499,7 @@ class _Search:
         self.placed[vertex.source] = JoinNode(
             number, vertex.field_name, vertex.source, parent.field_name, parent.number,
             relationship, depth, vertex.group_by, vertex.as_of,
+            vertex.history,
         )  # fmt: skip
         tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))
         tied = tie.count > 1

@@ -118,6 +118,16 @@ class DeclaredSource(ABC):
         return self.snapshot is not None and self.snapshot.from_read_time is not None
 
     @property
+    def no_history(self) -> str:
+        """The reason why its snapshots are not read together, and a fix; empty if they are."""
+        if not self.is_read_now:
+            return ""
+        return (
+            "it has no snapshot but the present one: name a field with the time in its "
+            "snapshot.fromFieldValue"
+        )
+
+    @property
     def snapshots_of(self) -> str | None:
         """Name of the source whose snapshots it has, one for one; None where it has its own."""
         return None

@@ -226,8 +226,9 @@ def _logic(bundle: Bundle, node: JoinNode) -> str:
     normalized = bundle.relationship(node.relationship).spec.normalized_keys(node.source)
     how = f", with {normalized}" if normalized else ""
     grouped = f", one list a {', '.join(node.group_by)}" if node.group_by else ""
+    history = "" if node.history is None else f", of the last {node.history.text}"
     as_of = "" if node.as_of is None else f", {node.as_of.text}"
-    return f"left join of {node.source} by {node.relationship}{how}{grouped}{as_of}"
+    return f"left join of {node.source} by {node.relationship}{how}{grouped}{history}{as_of}"
 
 
 def _described(field: Field) -> dict[str, JsonValue]:

@@ -276,9 +276,11 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
             through.append(f"query over {', '.join(source.spec.reads)}")
         if node.group_by:
             through.append(f"array by {', '.join(node.group_by)}")
-        as_of = tree.by_number[node.number].as_of
-        if as_of is not None:
-            through.append(as_of.text)
+        join = tree.by_number[node.number]
+        if join.history is not None:
+            through.append(f"snapshots of the last {join.history.text}")
+        if join.as_of is not None:
+            through.append(join.as_of.text)
         places = tuple(f"{one.namespace} {one.name}" for one in declared(source).datasets)
         path = (*tree.path(node.number), "data")
         for column in node.columns:

@@ -20,7 +20,7 @@ from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import FromFieldValue
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
 from snaploom.sources.declared import DeclaredSource
-from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed
+from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed, of_all
 from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.sources.sourcefiles import Change, SourceFiles
 from snaploom.sources.tables.declared import TableSource
@@ -215,12 +215,13 @@ class TableReader:
         """The current snapshot; empty before the table's first version."""
         return SourceSnapshots() if self.table.version is None else READ_TIME
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """All rows.
 
         Raises:
             SnapshotMissing: there is no version, or another time is asked for.
         """
+        (snapshot,) = snapshots
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
         return SourceFrame(self.table.frame, snapshot, self.table.fingerprint, listed=self.table)
@@ -242,18 +243,22 @@ class TableColumnReader:
         """
         return SourceSnapshots.of(self._values)
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The rows of one snapshot.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The rows of snapshots.
 
         Raises:
-            SnapshotMissing: there are none.
+            SnapshotMissing: there are none of one.
         """
-        values = self._values.get(snapshot)
-        if values is None:
-            raise not_listed(self.name, snapshot)
+        for snapshot in snapshots:
+            if snapshot not in self._values:
+                raise not_listed(self.name, snapshot)
+        values = [value for snapshot in snapshots for value in self._values[snapshot]]
         frame = self._column.select(self.table.frame, values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        return SourceFrame(frame, snapshot, self.table.fingerprint, dropped, listed=self.table)
+        fingerprint, history = of_all(dict.fromkeys(snapshots, self.table.fingerprint))
+        return SourceFrame(
+            frame, snapshots[-1], fingerprint, dropped, listed=self.table, history=history
+        )
 
     @cached_property
     def _column(self) -> SnapshotColumn:
