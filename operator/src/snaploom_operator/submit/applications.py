@@ -308,11 +308,6 @@ class LocalForm:
         return read_application(stored, self.submitter, state, message)
 
 
-_SPARK_OPERATOR_STATES: Mapping[str, ApplicationState] = {
-    state.value: state for state in ApplicationState
-}
-
-
 @dataclass(frozen=True)
 class SparkOperatorForm:
     """Builds and parses its applications."""
@@ -335,7 +330,7 @@ class SparkOperatorForm:
         """The run of a SparkApplication; None if it is not ours."""
         reported = mapping_in(mapping_in(stored, "status"), "applicationState")
         state, message = known_state(
-            text_in(reported, "state"), _SPARK_OPERATOR_STATES, text_in(reported, "errorMessage")
+            text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
         )
         return read_application(stored, self.submitter, state, message)
 
