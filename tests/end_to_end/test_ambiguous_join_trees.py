@@ -133,6 +133,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
                 "depth": int,
                 "groupBy": [],
                 "asOf": type(None),
+                "windows": type(None),
             }
         ],
         "unreachable": [],

@@ -21,6 +21,7 @@ from snaploom.models import (
     outputdataset,
     run,
     skippingindex,
+    windows,
 )
 from snaploom.models import fieldtransformer as metadataapplicator
 from snaploom.models import outputdataset as outputfolder
@@ -107,6 +108,7 @@ BEHIND_TEXTS = (
     (outputdataset.LocalDateTime, {"year": 2021}),
     (outputdataset.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
+    (windows.WindowAggregate, {"over": "1500ns"}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""
@@ -117,7 +119,7 @@ _MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         asof, common, datarelationship, datasource, fieldtransformer, outputdataset, run,
-        skippingindex,
+        skippingindex, windows,
     )
 }  # fmt: skip
 
@@ -157,6 +159,11 @@ def _cast(data_type: Raw) -> tuple[str, Raw]:
 def _output(folder: Raw = FOLDER, **parts: Any) -> tuple[str, Raw]:
     data_model = {"rootDataSource": {"dataSource": "a", "snapshotFilter": {"fromCron": CRON}}}
     return "OutputDataset", {"dataModel": data_model | parts, "outputFolder": folder}
+
+
+def _windows(aggregate: Raw) -> tuple[str, Raw]:
+    rule = {"parentField": "a", "childField": "b", "aggregates": [aggregate]}
+    return _output(otherDataSources=[{"dataSource": "a", "fieldName": "a", "windows": rule}])
 
 
 def _root(snapshot_filter: Raw) -> tuple[str, Raw]:
@@ -210,6 +217,10 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     asof.AsOf: lambda part: _output(
         otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
     ),
+    windows.Windows: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "windows": part}]
+    ),
+    windows.WindowAggregate: _windows,
     outputdataset.UsedRelationship: lambda part: _output(dataRelationships=[part]),
     outputfolder.SnapshotFormat: lambda part: _output(FOLDER | {"snapshotFormat": part}),
     outputfolder.Tier: lambda part: _output(FOLDER | {"snapshotAutoDelete": {"tiers": [part]}}),

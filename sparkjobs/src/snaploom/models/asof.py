@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
@@ -30,10 +30,35 @@ _WORDS = {
     Direction.FORWARD: ("oldest", "after"),
     Direction.NEAREST: ("nearest", "beside"),
 }
-_UNITS = {
+_LETTERS = {
     "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
     "second": "s", "nano": "ns",
 }  # fmt: skip
+TIMES = frozenset({"date", "timestamp", "timestampNtz"})
+"""Types of times, by their names in declarations."""
+NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
+"""Types of numbers, by their names in declarations."""
+
+
+def order_fault(found: Set[str], time_zone: str | None) -> str:
+    """The reason why columns of these types have no common order, and a fix; empty if they have."""
+    others = sorted(found - TIMES - NUMBERS)
+    if others:
+        return f"{others[0]} is neither a time nor a number: cast it by a fieldTransformer"
+    if found & TIMES and found & NUMBERS:
+        return "a time is not compared with a number: cast one of them by a fieldTransformer"
+    if "timestamp" in found and len(found) > 1 and time_zone is None:
+        return (
+            "an instant is not compared with a time of no zone: give timeZone, in which the other "
+            "is meant"
+        )
+    return ""
+
+
+def length_text(length: TimeOffset) -> str:
+    """A length in its short form: `7d`."""
+    given = ((getattr(length, part), unit) for part, unit in _LETTERS.items())
+    return "".join(f"{n}{unit}" for n, unit in given if n) or "0s"
 
 
 class Ties(ApiModel):
@@ -55,6 +80,8 @@ class AsOf(ApiModel):
         ),
         # CEL does not know `tolerance`, which has two forms: the validator refuses the two at once.
     )
+
+    place: ClassVar[str] = "asOf"
 
     parent_field: ColumnName
     """Column with the time of the row that the source is joined to."""
@@ -102,6 +129,16 @@ class AsOf(ApiModel):
         return self
 
     @property
+    def time_fields(self) -> tuple[str, ...]:
+        """Those of `child_fields` that are times."""
+        return tuple(path for path in self.child_fields if path != "ties.newestBy")
+
+    @property
+    def lengths(self) -> dict[str, TimeOffset]:
+        """Lengths of time by the path of their fields."""
+        return {} if self.tolerance is None else {"tolerance": self.tolerance}
+
+    @property
     def child_fields(self) -> dict[str, str]:
         """Columns of the source, by the path of the field that names them."""
         found = {"childField": self.child_field}
@@ -120,8 +157,7 @@ class AsOf(ApiModel):
         if self.child_until_field is not None:
             parts.append(f"until {self.child_until_field}")
         if self.tolerance is not None:
-            given = ((getattr(self.tolerance, part), unit) for part, unit in _UNITS.items())
-            parts.append("within " + ("".join(f"{n}{unit}" for n, unit in given if n) or "0s"))
+            parts.append(f"within {length_text(self.tolerance)}")
         if self.number_tolerance is not None:
             parts.append(f"within {self.number_tolerance:g}")
         if self.ties is not None:
@@ -130,28 +166,22 @@ class AsOf(ApiModel):
             parts.append(f"in {self.time_zone}")
         return ", ".join(parts)
 
+    @property
+    def short_text(self) -> str:
+        """The rule in as few words as fit into a picture."""
+        return f"as of {self.parent_field}"
+
     def fault(self, types: Iterable[str]) -> str:
         """The reason why columns of these types (`timestampNtz`) have no common order, and a fix.
 
         Empty where they have one.
         """
         found = set(types)
-        others = sorted(found - _TIMES - _NUMBERS)
-        if others:
-            return f"{others[0]} is neither a time nor a number: cast it by a fieldTransformer"
-        if found & _TIMES and found & _NUMBERS:
-            return "a time is not compared with a number: cast one of them by a fieldTransformer"
-        if "timestamp" in found and len(found) > 1 and self.time_zone is None:
-            return (
-                "an instant is not compared with a time of no zone: give timeZone, in which the "
-                "other is meant"
-            )
-        if found & _TIMES and self.number_tolerance is not None:
+        fault = order_fault(found, self.time_zone)
+        if fault:
+            return fault
+        if found & TIMES and self.number_tolerance is not None:
             return "numberTolerance is for numbers: give tolerance, such as 7d"
-        if found & _NUMBERS and self.tolerance is not None:
+        if found & NUMBERS and self.tolerance is not None:
             return "tolerance is a length of time: give numberTolerance"
         return ""
-
-
-_TIMES = frozenset({"date", "timestamp", "timestampNtz"})
-_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
