@@ -183,8 +183,8 @@ def test_windows_are_those_of_duckdb_s_range_join(
             database.execute("INSERT INTO payment VALUES (?, ?, ?)", row)
         found = database.execute(
             "SELECT count(p.value), sum(p.value), min(p.value), "
-            "count(p.value) FILTER (paid >= decided - INTERVAL 1 DAY) FROM loan l LEFT JOIN payment p "
-            "ON l.key = p.key AND paid < decided AND paid >= decided - INTERVAL 30 DAY "
+            "count(p.value) FILTER (paid >= decided - INTERVAL 1 DAY) "
+            "FROM loan l LEFT JOIN payment p ON l.key = p.key AND paid < decided AND paid >= decided - INTERVAL 30 DAY "
             "GROUP BY n ORDER BY n"
         ).fetchall()
     month = [aggregate(each, "30d") for each in ("COUNT", "SUM", "MIN")]
@@ -265,7 +265,7 @@ def test_sum_beyond_its_type_fails(
 ) -> None:
     paid = [(1, START + n * MICROSECOND, value) for n in range(3)]
     made = frames(spark, [(1, START + 3 * MICROSECOND)], paid, "timestamp_ntz", type_)
-    with pytest.raises(Exception, match="OVERFLOW|OUT_OF_RANGE"):
+    with pytest.raises(Exception, match=r"OVERFLOW|OUT_OF_RANGE"):
         weave_into(tmp_path, loom(aggregate("SUM", "PT0.000004S")).weave(made), spark)
 
 
@@ -297,7 +297,8 @@ def test_texts_and_flags_have_windows_and_any_column_is_counted(
     made = frames(spark, [(1, START + MICROSECOND)], [])
     made["payment"] = spark.createDataFrame(
         [(1, START, ("a", True), {"k": 1}), (1, START, ("b", False), None)],
-        "key int, paid timestamp_ntz, `of us` struct<text string, flag boolean>, map map<string,int>",
+        "key int, paid timestamp_ntz, `of us` struct<text string, flag boolean>, "
+        "map map<string,int>",
     )
     text = [{"name": f.lower(), "function": f, "field": "`of us`.TEXT"} for f in ("FIRST", "LAST")]
     flag = {"name": "flag", "function": "MAX", "field": "`of us`.flag", "over": "1d"}
@@ -312,9 +313,13 @@ def test_times_at_both_ends_of_the_calendar_have_windows(
 ) -> None:
     ends = [-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1]
     made = {
-        "loan": spark.createDataFrame([(n, 1, at) for n, at in enumerate(ends)], "n int, key int, at bigint"),
-        "payment": spark.createDataFrame([(1, at, 1) for at in ends], "key int, paid bigint, value int"),
-    }  # fmt: skip
+        "loan": spark.createDataFrame(
+            [(n, 1, at) for n, at in enumerate(ends)], "n int, key int, at bigint"
+        ),
+        "payment": spark.createDataFrame(
+            [(1, at, 1) for at in ends], "key int, paid bigint, value int"
+        ),
+    }
     made["loan"] = made["loan"].withColumn("at", sf.timestamp_micros("at"))
     made["payment"] = made["payment"].withColumn("paid", sf.timestamp_micros("paid"))
     counts = [aggregate("COUNT", over) for over in ("PT0.000001S", "999999999999w")]

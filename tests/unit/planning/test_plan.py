@@ -327,7 +327,8 @@ def test_as_of_joins_are_shown_wherever_plans_are(rule: dict[str, object], text:
     ("rule", "text"),
     [
         ({}, "windows of since before at: n COUNT"),
-        ({"inclusive": True, "timeZone": "UTC"}, "windows of since at or before at in UTC: n COUNT"),
+        ({"inclusive": True, "timeZone": "UTC"},
+         "windows of since at or before at in UTC: n COUNT"),
         ({"aggregates": [{"name": f"n{n}", "function": "LAST_K", "field": "v", "k": 3, "over": "1w"}
                          for n in range(6)]},
          "windows of since before at: n0 LAST_K (3) of v over 1w, n1 LAST_K (3) of v over 1w, "

@@ -47,8 +47,8 @@ Counts = Mapping[str, int]
 """`rows`, and for some numbers of nodes `null_<n>` (rows whose key of that join has a NULL) and
 `matched_<n>` (rows that found a match in that join); of as-of joins and windows also
 `timeless_<n>` (rows with a key and no time), of as-of joins `beyond_<n>` (beyond the tolerance) and
-`tied_<n>` (several rows hold). Where several snapshots are woven together, `rows` counts all of them, and the others are counted of each
-(`of_snapshot`)."""
+`tied_<n>` (several rows hold). Where several snapshots are woven together, `rows` counts all of
+them, and the others are counted of each (`of_snapshot`)."""
 
 
 def of_snapshot(name: str, number: int) -> str:

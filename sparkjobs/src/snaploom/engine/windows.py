@@ -27,7 +27,6 @@ from snaploom.engine.asof import (
     LEFT,
     MATCHED,
     NONE,
-    OUTCOME,
     TIME,
     AsOfJoin,
     as_of_join,

@@ -34,8 +34,8 @@ class WindowFunction(StrEnum):
     COUNT = "COUNT"
     """Number of values, or of rows where no field is given; 0 for none."""
     SUM = "SUM"
-    """Sum of numbers: `bigint` of whole ones, `double` of fractions, `decimal` with ten digits more;
-    a sum beyond its type fails the snapshot."""
+    """Sum of numbers: `bigint` of whole ones, `double` of `float` and `double`, and of decimals
+    `decimal` with ten digits more; a sum beyond its type fails the snapshot."""
     AVG = "AVG"
     """Mean of numbers: `double`, of decimals `decimal` with four digits more."""
     MIN = "MIN"
@@ -183,7 +183,10 @@ class Windows(ApiModel):
 
     @property
     def fields_by_name(self) -> dict[str, str]:
-        """Columns of the source by names of values in lower case; rows are counted by their times."""
+        """Columns of the source by names of values in lower case.
+
+        Rows are counted by their times.
+        """
         return {one.name.casefold(): one.field or self.child_field for one in self.aggregates}
 
     @property

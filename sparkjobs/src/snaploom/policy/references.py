@@ -267,7 +267,7 @@ def key_column_findings(relationship: DataRelationship, scope: Scope) -> Iterato
 
 
 def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
-    """A finding for every column of `rootKey`, `groupBy`, `asOf` and `windows` that its source lacks."""
+    """A finding for every column of keys, groups, as-of joins and windows that its source lacks."""
     model = output.spec.data_model
     root = model.root_data_source
     for place, column in enumerate(root.root_key):
@@ -277,7 +277,9 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
         at = f"spec.dataModel.otherDataSources[{index}].transformations.groupBy.fieldNames"
         for place, column in enumerate(other.group_by):
             yield from column_findings(other.data_source, column, output, f"{at}[{place}]", scope)
-        for name, column in {} if other.timed is None else other.timed.child_fields.items():
+        if other.timed is None:
+            continue
+        for name, column in other.timed.child_fields.items():
             path = f"spec.dataModel.otherDataSources[{index}].{other.timed.place}.{name}"
             yield from column_findings(other.data_source, column, output, path, scope)
 

@@ -498,7 +498,7 @@ def test_source_with_windows_is_not_grouped_and_nothing_is_joined_to_it() -> Non
     raws = windows()
     below = files("city", schemaFields=fields("name"))
     below["spec"]["hdfsLike"]["snapshot"] = {"fromReadTime": {}}
-    by_name = relationship("city-name", (["address", "city"], [key("name", "string")]))
+    by_name = relationship("city-name", (["address", "city"], [key("name")]))
     model = raws[-1]["spec"]["dataModel"]
     model["otherDataSources"].append({"dataSource": "city", "fieldName": "city"})
     model["dataRelationships"].append({"name": "city-name"})

@@ -201,8 +201,9 @@ class _Properties:
                 return document | {"customProperties": [rule]}
         above = self.nodes.get(path[:-1])
         if above is not None and isinstance(above.timed, Windows):
-            texts = (x.text for x in above.timed.aggregates if x.name.casefold() == path[-1])
-            document |= {"transformLogic": text for text in texts}
+            for one in above.timed.aggregates:
+                if one.name.casefold() == path[-1]:
+                    document["transformLogic"] = one.text
         return document | _described(field)
 
     def _type(self, type_: Type, path: tuple[str, ...]) -> dict[str, JsonValue]:
