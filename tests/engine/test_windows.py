@@ -184,7 +184,8 @@ def test_windows_are_those_of_duckdb_s_range_join(
         found = database.execute(
             "SELECT count(p.value), sum(p.value), min(p.value), "
             "count(p.value) FILTER (paid >= decided - INTERVAL 1 DAY) "
-            "FROM loan l LEFT JOIN payment p ON l.key = p.key AND paid < decided AND paid >= decided - INTERVAL 30 DAY "
+            "FROM loan l LEFT JOIN payment p "
+            "ON l.key = p.key AND paid < decided AND paid >= decided - INTERVAL 30 DAY "
             "GROUP BY n ORDER BY n"
         ).fetchall()
     month = [aggregate(each, "30d") for each in ("COUNT", "SUM", "MIN")]

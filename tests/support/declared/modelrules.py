@@ -51,7 +51,7 @@ def strict(schema: Any) -> Any:
 
 def _broken(schema: dict[str, Any], data: Any) -> Iterator[str]:
     for rule in schema.get("x-kubernetes-validations", ()):
-        if cel.evaluate(rule["rule"], {"self": _escaped(data)}) is not True:
+        if cel.evaluate(rule["rule"], {"self": escaped(data)}) is not True:
             yield rule["message"]
     yield from _repeated(schema, data)
     for child, value in _children(schema, data):
@@ -78,11 +78,11 @@ def _children(schema: dict[str, Any], data: Any) -> Iterator[tuple[dict[str, Any
         yield from ((schema["properties"][name], value) for name, value in data.items())
 
 
-def _escaped(data: Any) -> Any:
+def escaped(data: Any) -> Any:
     if isinstance(data, list):
-        return [_escaped(member) for member in data]
+        return [escaped(member) for member in data]
     if isinstance(data, dict):
-        return {cel_name(name): _escaped(value) for name, value in data.items()}
+        return {cel_name(name): escaped(value) for name, value in data.items()}
     return data
 
 

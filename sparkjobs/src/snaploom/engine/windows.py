@@ -292,7 +292,7 @@ class WindowsJoin:
         return [sf.asc(side) if rights_first else sf.desc(side), *map(sf.asc, inputs)]
 
     def _over_all(self, both: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """What needs no block: the newest rows, and all time before."""
+        """The newest rows, and aggregates of all time before, which need no blocks."""
         is_right = sf.col(LEFT).isNull()
         order = self._order(both, rights_first=self.rule.inclusive)
         window = _up_to_it(Window.partitionBy(*keys).orderBy(sf.asc(TIME), *order))

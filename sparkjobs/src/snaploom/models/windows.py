@@ -62,9 +62,12 @@ class WindowAggregate(ApiModel):
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(
-            "has(self.field) || self.function == 'COUNT'", "field may be left out with COUNT only"
+            "has(self.field) || self.__function__ == 'COUNT'",
+            "field may be left out with COUNT only",
         ),
-        CelRule("has(self.k) == (self.function == 'LAST_K')", "k is for LAST_K, which needs it"),
+        CelRule(
+            "has(self.k) == (self.__function__ == 'LAST_K')", "k is for LAST_K, which needs it"
+        ),
     )
 
     name: FieldName

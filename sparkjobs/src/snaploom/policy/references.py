@@ -304,7 +304,7 @@ def undeclared_in_output(
         fields = ".".join(parts[: len(parts) - len(rest)])
         return f"{DATA}, or the field of a source", f"write {fields}.{DATA}.{'.'.join(rest)}"
     if windows is not None and len(rest) > 1:
-        names = [one.name for one in windows.aggregates]
+        names = tuple(one.name for one in windows.aggregates)
         if rest[1].casefold() in map(str.casefold, names):
             return None
         guess = scope.guesses.did_you_mean(rest[1], names)

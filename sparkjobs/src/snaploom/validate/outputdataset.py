@@ -306,7 +306,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         for index, other in enumerate(model.other_data_sources)
     )
     lists.extend(
-        ([one.name for one in other.windows.aggregates],
+        (tuple(one.name for one in other.windows.aggregates),
          f"{_MODEL}.otherDataSources[{index}].windows.aggregates")
         for index, other in enumerate(model.other_data_sources)
         if other.windows is not None
