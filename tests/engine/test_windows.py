@@ -411,6 +411,18 @@ def test_snapshots_woven_together_are_counted_each(spark: SparkSession, tmp_path
     assert [(j.in_, j.matched, j.null_times) for j in measures] == [(2, 1, 1), (2, 0, 0)]
 
 
+def test_outcomes_are_counted_where_other_counts_are_taken_late(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What an accelerator brings: nothing in the files tells a window without rows from a zero."""
+    for source, frame in frames(spark, [(1, START), (2, START)], [(1, START, 7)]).items():
+        frame.write.parquet(f"{tmp_path}/{source}")
+    made = {source: spark.read.parquet(f"{tmp_path}/{source}") for source in ("loan", "payment")}
+    weave = loom(aggregate("COUNT", "1d"), inclusive=True).weave(made)
+    measure = count(weave_into(tmp_path, weave, spark, counts_late=True))
+    assert (measure.in_, measure.out, measure.matched) == (2, 2, 1)
+
+
 def test_one_shuffle_serves_all_lengths_and_no_window_holds_its_rows(spark: SparkSession) -> None:
     """Frames begin with their partition: those that do not keep and repeat all rows inside."""
     every = [aggregate("SUM", f"{days}d") for days in (1, 7, 30)] + [aggregate("LAST", "7d")]
