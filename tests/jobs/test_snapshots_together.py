@@ -1,17 +1,21 @@
 """Snapshots woven by one job (`run.snapshotsPerJob`), or beside each other, are as one by one."""
 
 import threading
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 from support.weaving.loom import Loom, Woven, ids
 
 import snaploom
 from snaploom.engine import latecounts
 from snaploom.engine.rowcounts import Weaving
+from snaploom.engine.write import Folders
 from snaploom.errors import SourceNotReadable
 from snaploom.models.common import now
 from snaploom.models.report import Report, RunPhase
@@ -87,6 +91,19 @@ def test_rows_counts_and_order_are_those_of_one_by_one(
     assert len(expected.events_of(JoinPlanned)) == 2 * len(DAYS)
     assert together.is_clean()
     assert kept_rows(spark) == 0
+
+
+@pytest.mark.parametrize(("values", "tasks"), [(1, 1), (3, 1), (5, 3), (12, 2)])
+def test_tasks_write_files_of_one_snapshot_each(spark, tmp_path, values, tasks) -> None:
+    numbers = spark.range(200).select((sf.col("id") % values).cast("int").alias("n"), "id")
+    folders = Folders("n", values, tasks)
+    folders.brought_together(numbers, [sf.col("id")]).write.parquet(f"{tmp_path}/out")
+    found = [
+        (folders.folder_of(file.name), row["id"])
+        for file in (tmp_path / "out").glob("*.parquet")
+        for row in pq.read_table(file).to_pylist()
+    ]
+    assert sorted(found, key=itemgetter(1)) == [(f"n={n % values}", n) for n in range(200)]
 
 
 @pytest.mark.parametrize("folder", FORMATS, ids=str)

@@ -1,4 +1,4 @@
-"""Comet gives the rows of Spark: where native engines differ, and over the engine's own tests."""
+"""Comet gives the rows of Spark over the engine's own tests."""
 
 import pytest
 from support.weaving.oldspark import comet_jar, run_tests
@@ -6,7 +6,12 @@ from support.weaving.sparksession import ACCELERATED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-SUITES = ("others/native/corners", "engine/test_fold", "engine/test_rowcounts", "jobs/test_oracle")
+SUITES = (
+    "engine/test_fold",
+    "engine/test_rowcounts",
+    "jobs/test_snapshots_together",
+    "jobs/test_oracle",
+)
 
 
 @pytest.mark.parametrize("suite", SUITES)

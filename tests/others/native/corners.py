@@ -1,6 +1,6 @@
 """Values where native engines are known to differ: the same with Comet as without.
 
-`tests/others/test_native.py` runs this on the oldest Spark, for which Comet is built.
+`tests/unit/jobs/test_acceleration.py` runs this on the oldest Spark, for which Comet is built.
 """
 
 from pathlib import Path
@@ -15,8 +15,10 @@ from support.weaving.loom import Loom, ids
 
 from snaploom.engine.write import write_frame
 from snaploom.models.outputdataset import DataCompression, DataFormat
+from snaploom.policy.acceleration import BATCH
 from snaploom.run.session.accelerator import reasons_of
 from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.sources.files.checks import choose_batch
 
 DATA = {
     "days": """SELECT id AS k, CAST(d AS date) AS d, CAST(d AS timestamp) AS t,
@@ -169,3 +171,22 @@ def test_what_falls_back_is_reported(spark: SparkSession, folder: Path) -> None:
     shown = spark._jvm.org.apache.comet.ExtendedExplainInfo().generateExtendedInfo(plan)  # type: ignore[union-attr]
     reasons = reasons_of(f"== Extended Information (Comet) ==\n{shown}")
     assert any("input_file_name" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("repeat(chr(CAST(65 + id % 26 AS int)), 20)", 65536),
+        ("repeat(sha2(CAST(id AS string), 512), 20)", 8192),
+        ("repeat(chr(CAST(65 + id % 26 AS int)), 50000)", 8192),
+    ],
+)
+def test_batches_have_as_many_rows_as_memory_allows(
+    spark: SparkSession, tmp_path: Path, text: str, rows: int
+) -> None:
+    spark.range(2000).select("id", sf.expr(text).alias("text")).write.parquet(f"{tmp_path}/a b")
+    frame = spark.read.parquet(f"{tmp_path}/a b")
+    choose_batch(spark, [frame, frame])
+    assert spark.conf.get(BATCH) == str(rows)
+    choose_batch(spark, None)
+    assert spark.conf.get(BATCH) == "8192"

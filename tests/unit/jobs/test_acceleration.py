@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from support.weaving.oldspark import comet_jar, run_tests
+from support.weaving.sparksession import ACCELERATED
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.run import Accelerator, RunSettings, SparkSettings
@@ -102,3 +104,12 @@ def test_reasons_are_those_behind_the_plan_without_numbers_of_columns() -> None:
     plan = "(1) Scan parquet\n\n== Extended Information (Comet) ==\nrand(a#12L) is not native\n\n"
     assert reasons_of(plan) == ["rand(a) is not native"]
     assert reasons_of("(1) Scan parquet") == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_values_where_native_engines_differ_are_those_of_spark() -> None:
+    ended = run_tests("tests/others/native/corners.py", **{ACCELERATED: str(comet_jar())})
+    assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
+    assert "passed" in ended.stdout

@@ -10,7 +10,6 @@ from pyspark.sql import functions as sf
 
 from snaploom.engine.asof import AsOfJoin
 from snaploom.engine.fold import (
-    NUMBER,
     ROWS,
     SPELLINGS,
     Counts,
@@ -29,6 +28,7 @@ from snaploom.engine.write import WrittenFiles
 from snaploom.errors import RowsMultiplied, SourceNotReadable
 from snaploom.models.report import JoinMeasure
 from snaploom.plan.tree import JoinNode
+from snaploom.sources.files.checks import choose_batch
 
 # Did everything in a job group run exactly once?
 
@@ -164,8 +164,15 @@ class Weaving:
         self._observing = Observing(uncounted | late)
         self._subtrees = subtrees
         self.frame = fold(weave, self._observing, on_join, subtrees)
-        if weave.snapshots > 1:  # else every task would leave a file of every snapshot
-            self.frame = self.frame.hint("rebalance", NUMBER)
+        if counts_late:
+            # The length of arrays is not known.
+            has_arrays = bool(weave.as_of) or any(node.group_by for node in weave.nodes)
+            choose_batch(self.frame.sparkSession, None if has_arrays else weave.frames.values())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its rows are counted in their files."""
+        return self._late is not None
 
     def settle(
         self, spark: SparkSession, job_group: str, files: WrittenFiles

@@ -1,10 +1,12 @@
 """Writing a woven frame into a staging folder, and schemas that are refused before."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from snaploom.engine.schemachecks import refuse_unwritable
@@ -190,6 +192,52 @@ def write_frame(
             hint="cast the column in a simpleVirtual source, or leave it out",
         ) from refusal
     return written_schema(schema, data_format)
+
+
+# Files of several snapshots, where an accelerator writes, which makes no folders by a column.
+
+_TASK, _KEY = "_task", "_key"
+"""Columns with the number of the task that is to write a row, and with a value that leads there."""
+_FILE_OF_TASK = re.compile(r"part-([0-9]{5,10})-")
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Folders such as `column=1` for the rows of each value of a column, which counts from 0."""
+
+    column: str
+    values: int
+    tasks: int
+    """Tasks that write the rows of one value."""
+
+    def brought_together(self, frame: DataFrame, spread_by: Sequence[Column]) -> DataFrame:
+        """The rows without the column, those of a value in tasks of its own.
+
+        A row that is not in its task is left out, so that counts of the files show it.
+        """
+        task = sf.col(self.column) * self.tasks
+        if self.tasks > 1:
+            task += sf.pmod(sf.hash(*spread_by), sf.lit(self.tasks))
+        tasks = self.values * self.tasks
+        keys = sf.array(*map(sf.lit, _keys_of_tasks(frame.sparkSession, tasks)))
+        placed = frame.withColumn(_TASK, task).withColumn(_KEY, keys[sf.col(_TASK)])
+        written = placed.repartition(tasks, _KEY).where(sf.spark_partition_id() == sf.col(_TASK))
+        return written.drop(_TASK, _KEY, self.column)
+
+    def folder_of(self, file: str) -> str:
+        """The folder of a file, by the number of its task in its name."""
+        found = _FILE_OF_TASK.match(file)
+        assert found is not None, file
+        return f"{self.column}={int(found[1]) // self.tasks}"
+
+
+def _keys_of_tasks(session: SparkSession, tasks: int) -> list[int]:
+    """For each task of a shuffle a number whose rows come to it."""
+    tried = f"SELECT transform(sequence(0, {tasks * 40}), key -> pmod(hash(key), {tasks}))"
+    found = session.sql(tried).head()
+    assert found is not None
+    keys = {task: key for key, task in enumerate(found[0])}
+    return [keys[task] for task in range(tasks)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ PLUGINS = "spark.plugins"
 PLUGIN = "org.apache.spark.CometPlugin"
 OFF_HEAP = "spark.memory.offHeap.size"
 FALLBACK_REASONS = "fallback"
+BATCH = "spark.comet.batchSize"
+"""Rows at a time; a run chooses them by the width of its rows, unless they are set."""
 
 _COMET: Mapping[str, str] = {
     PLUGINS: PLUGIN,

@@ -14,16 +14,17 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import ceil
 from time import monotonic
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from snaploom.engine import latecounts
-from snaploom.engine.fold import NUMBER, JoinListener
+from snaploom.engine.fold import DATA, NUMBER, JoinListener
 from snaploom.engine.rowcounts import TASK_PATIENCE, RowCounts, Weaving, await_tasks
-from snaploom.engine.write import WrittenFiles, write_frame
+from snaploom.engine.write import Folders, WrittenFiles, write_frame
 from snaploom.errors import Interrupted, ObjectNotFound, RunRevoked, SnaploomError
 from snaploom.files.objectstore import refuse_links
 from snaploom.models.common import ROOT_FIELD, EpochNanos, format_instant
@@ -44,6 +45,9 @@ that little is lost with a job that fails, and the first snapshot is not kept wa
 MOST_COUNTERS = 240
 """Counts of one observation: twelve snapshots with nineteen joins to the root. Each costs every row
 some nanoseconds, while the joins cost it microseconds."""
+
+_ROOT_BYTES, _LEAST_ROOT_BYTES = 32 << 20, 4 << 20
+"""Bytes of the root for one file of the output, where an accelerator writes."""
 
 RUN_ENDS = (Interrupted, SparkStopped, RunRevoked)
 """Errors that end a run rather than a snapshot."""
@@ -235,15 +239,26 @@ class SnapshotsAhead:
         )
         is_late = latecounts.counts_are_late(run.spark, folder.data_format)
         weaving = Weaving(weave, on_join, subtrees, counts_late=is_late)
+        folders = Folders(NUMBER, len(members), self._tasks(members))
         try:
+            # Else every task would leave a file of every snapshot.
+            together = (
+                folders.brought_together(weaving.frame, _spread(weaving.frame))
+                if weaving.is_late
+                else weaving.frame.hint("rebalance", NUMBER)
+            )
             schema = write_frame(
-                weaving.frame,
+                together,
                 uri,
                 folder.data_format,
                 compression,
                 column_metadata=folder.column_metadata,
-                folders_by=NUMBER,
+                folders_by=None if weaving.is_late else NUMBER,
             )
+            for info in store.list(prefix) if weaving.is_late else ():
+                name = info.key.removeprefix(prefix)
+                if layout.is_data_file(name):
+                    store.move_if_absent(info.key, f"{prefix}{folders.folder_of(name)}/{name}")
             counts = weaving.settle(
                 run.spark,
                 run.job.group.name,
@@ -254,6 +269,13 @@ class SnapshotsAhead:
             raise
         woven = StructType([each for each in weaving.frame.schema if each.name != NUMBER])
         self._keep(prefix, members, (woven, schema), counts)
+
+    def _tasks(self, members: Sequence[_Member]) -> int:
+        """Tasks that write one snapshot: files of a size, and where they are few all cores."""
+        size = sum(_estimated_bytes(member.root) for member in members) / len(members)
+        cores = self._run.spark.sparkContext.defaultParallelism
+        wanted = max(size / _ROOT_BYTES, min(cores / len(members), size / _LEAST_ROOT_BYTES))
+        return max(1, ceil(wanted))
 
     def _keep(
         self,
@@ -294,6 +316,14 @@ def _differ_in_rows_only(first: SnapshotInputs, other: SnapshotInputs) -> bool:
         )
         for name, one in first.used.items()
     )
+
+
+def _spread(woven: DataFrame) -> list[Column]:
+    """Columns by whose values rows of one snapshot are spread over tasks."""
+    own = woven.schema[DATA].dataType
+    assert isinstance(own, StructType)
+    nested = ArrayType | MapType | StructType | VariantType
+    return [sf.col(DATA)[f.name] for f in own.fields if not isinstance(f.dataType, nested)]
 
 
 def _estimated_bytes(frame: DataFrame) -> int:
