@@ -237,7 +237,7 @@ def windows_figures(data: Path, repeat: int) -> list[Figure]:
                 seconds[side].append(taken)
     sums = "sum({0}.count_6h), sum({0}.count_30d), round(sum({0}.sum_30d)), round(sum({0}.last_6h))"
     found = [
-        duckdb.sql(
+        duckdb.execute(
             f"SELECT {sums.format(at)} FROM read_parquet('{CACHE}/work/windows-{files}', "
             "hive_partitioning = false) r"
         ).fetchall()

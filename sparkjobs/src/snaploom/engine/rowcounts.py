@@ -166,7 +166,7 @@ class Weaving:
         self.frame = fold(weave, self._observing, on_join, subtrees)
         if counts_late:
             # The length of arrays is not known.
-            has_arrays = bool(weave.as_of) or any(node.group_by for node in weave.nodes)
+            has_arrays = bool(weave.timed) or any(node.group_by for node in weave.nodes)
             choose_batch(self.frame.sparkSession, None if has_arrays else weave.frames.values())
 
     @property
