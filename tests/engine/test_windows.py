@@ -414,7 +414,7 @@ def test_snapshots_woven_together_are_counted_each(spark: SparkSession, tmp_path
 def test_outcomes_are_counted_where_other_counts_are_taken_late(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What an accelerator brings: nothing in the files distinguishes a window without rows from a zero."""
+    """Under an accelerator: nothing in files distinguishes a window without rows."""
     for source, frame in frames(spark, [(1, START), (2, START)], [(1, START, 7)]).items():
         frame.write.parquet(f"{tmp_path}/{source}")
     made = {source: spark.read.parquet(f"{tmp_path}/{source}") for source in ("loan", "payment")}
