@@ -156,7 +156,7 @@ def looked(uri: str, *, is_whole: bool) -> Measured:
         read = ReadFiles(listing, listing.files)
     else:
         (first, *_) = snapshots.listed.times
-        read = ReadFiles(listing, snapshots.files_of(first), first)
+        read = ReadFiles(listing, snapshots.files_of(first), (first,))
     listed = perf_counter()
     if read.change(SourceFiles(BucketFiles(os.environ))) is not None:
         sys.exit("the files have changed")

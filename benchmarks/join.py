@@ -32,9 +32,10 @@ from planner import planning_figures, startup_figure
 from pyspark.sql import SparkSession
 
 from snaploom.models.common import now
+from snaploom.models.findings import refuse
 from snaploom.models.report import RunPhase
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.run.declarations import read_declarations, refuse
+from snaploom.run.declarations import read_declarations
 from snaploom.run.job import Job
 from snaploom.run.session.spark import build_session
 from snaploom.run.weaving.outputrun import weave_output

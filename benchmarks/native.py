@@ -95,7 +95,7 @@ def data_of(scale_factor: float) -> Path:
 def process(who: str, data: Path, target: Path, month: str = MONTHS[0]) -> Process:
     """One job in a process of its own, with the oldest Spark."""
     oldest = subprocess.run(
-        [str(CHECKOUT / ".ci" / "oldspark")], check=True, text=True, stdout=subprocess.PIPE
+        [str(CHECKOUT / ".ci" / "apart"), "oldspark"], check=True, text=True, stdout=subprocess.PIPE
     ).stdout.strip()
     paths = (oldest, os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

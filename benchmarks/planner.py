@@ -13,6 +13,7 @@ from snaploom.models.common import (
     DataType,
     Empty,
     EpochNanos,
+    LocalDateTime,
     ObjectMeta,
     Resource,
     TimeOffset,
@@ -36,7 +37,6 @@ from snaploom.models.outputdataset import (
     DataModel,
     FromInterval,
     HivePartitioned,
-    LocalDateTime,
     OtherDataSource,
     OutputDataset,
     OutputDatasetSpec,
@@ -48,7 +48,7 @@ from snaploom.models.outputdataset import (
 )
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.intervals import SourceSnapshots
-from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.plan import PublishedState, plan_offline, plan_run
 from snaploom.plan.tree import join_graph, plan_tree
 from snaploom.validate.validator import validate
 
@@ -93,7 +93,7 @@ def _measure(sources: int, relationships: int) -> float:
     started = perf_counter()
     findings = validate(resources)
     bundle = bundle_for("OutputDataset", "wide", resources)
-    plan = plan_run(bundle, offered, PublishedState(), EpochNanos(times[-1] + 1))
+    plan = plan_run(plan_offline(bundle), offered, PublishedState(), EpochNanos(times[-1] + 1))
     seconds = perf_counter() - started
     assert not any(finding.is_error for finding in findings), findings[:3]
     assert plan.snapshots is not None

@@ -1,13 +1,17 @@
 """What holds for every folder of tests; fixtures of theirs are in tests/support/*/*fixtures.py."""
 
 import gc
+import json
 import os
+import re
 import sys
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.runner import apart, quick, timings
+from support.runner import quick
 
 # The same examples in every run: what passed here passes there, and a failure can be seen again.
 # `--hypothesis-profile=exploring` draws new ones, which is how faults are looked for.
@@ -51,6 +55,12 @@ os.environ.setdefault(
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+_TIMINGS = "--timings"
+"""Option that writes the seconds of each file of tests."""
+_KEPT = Path(__file__).parent / "timings.json"
+"""Those of the last measurement, which order a run, so that no long file is left to the end."""
+_SHOWN = 25
+"""How many files the table at the end of a run has: those that are worth a look."""
 _OF_CLUSTERS = {"cluster", "controller"}
 """Folders of tests that start servers of Kubernetes."""
 
@@ -58,14 +68,14 @@ _OF_CLUSTERS = {"cluster", "controller"}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of our own."""
     parser.addoption(quick.OPTION, action="store_true", help="only tests without Spark and servers")
-    parser.addoption(timings.OPTION, metavar="FILE", help="write the seconds of each test file")
+    parser.addoption(_TIMINGS, metavar="FILE", help="write the seconds of each test file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the fixtures; those of servers would import Spark."""
-    target = config.getoption(timings.OPTION)
+    target = config.getoption(_TIMINGS)
     if target and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(timings.Timings(Path(target)))
+        config.pluginmanager.register(Timings(Path(target)))
     config.pluginmanager.import_plugin("support.site.historyfixtures")
     if config.getoption(quick.OPTION):
         quick.start()
@@ -81,10 +91,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Before these files that take long come first, so that all processes end at the same time.
     """
-    left_out = [item for item in items if not apart.is_asked_for(item)]
+    left_out = [item for item in items if not _is_asked_for(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
-    seconds = timings.kept_seconds()
+    seconds = json.loads(_KEPT.read_text("utf-8")) if _KEPT.exists() else {}
 
     def place(item: pytest.Item) -> tuple[bool, float]:
         name = item.nodeid.partition("::")[0]
@@ -113,3 +123,52 @@ def pytest_sessionfinish() -> None:
 def _needs_cluster(item: pytest.Item) -> bool:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     return folder in _OF_CLUSTERS or "control_plane" in getattr(item, "fixturenames", ())
+
+
+# Tests that run apart: their mark's description in `pyproject.toml` begins with "apart".
+
+
+@cache
+def _marks(config: pytest.Config) -> frozenset[str]:
+    """Names of the marks of tests that run apart."""
+    lines: list[str] = config.getini("markers")
+    return frozenset(line.partition(":")[0] for line in lines if ": apart, " in line)
+
+
+def _is_asked_for(item: pytest.Item) -> bool:
+    """Whether `-m` names the mark of a test that runs apart, or the command line its file."""
+    apart = _marks(item.config).intersection(mark.name for mark in item.iter_markers())
+    asked = set(re.findall(r"\w+", item.config.option.markexpr))
+    return not apart or bool(apart & asked) or item.path in _named_files(item.config)
+
+
+@cache
+def _named_files(config: pytest.Config) -> frozenset[Path]:
+    names = (argument.partition("::")[0] for argument in config.args)
+    return frozenset((config.invocation_params.dir / name).resolve() for name in names)
+
+
+# Seconds of each file of tests, added up and written when the run ends.
+
+
+class Timings:
+    """A plugin that adds up the seconds of each file and writes them when the run ends."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the seconds of a test's setup, call or teardown."""
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the file, and show the files that took longest."""
+        ordered = sorted(self._seconds.items(), key=lambda each: -each[1])
+        rounded = {name: round(seconds, 1) for name, seconds in sorted(self._seconds.items())}
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        self._target.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+        terminalreporter.section("seconds by file")
+        for name, seconds in ordered[:_SHOWN]:
+            terminalreporter.write_line(f"{seconds:8.1f}  {name}")
+        terminalreporter.write_line(f"{sum(self._seconds.values()):8.1f}  all")

@@ -16,11 +16,18 @@ from pydantic import JsonValue, SecretStr, StringConstraints
 from pydantic.fields import FieldInfo
 
 from snaploom.models.base import ApiModel, ListType
-from snaploom.models.common import DataType, DecimalType, ObjectMeta, Resource, TimeOffset
+from snaploom.models.common import (
+    DataType,
+    DecimalType,
+    LocalDateTime,
+    ObjectMeta,
+    Resource,
+    TimeOffset,
+)
 from snaploom.models.datarelationship import KeyComponent
-from snaploom.models.datasource import FromFieldValue, Jdbc
+from snaploom.models.datasource import FromFieldValue, HdfsLike, Jdbc
 from snaploom.models.fieldtransformer import CoordinateSelector, Rename, TransformerSelector
-from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, OutputFolder, Tier
+from snaploom.models.outputdataset import FromCron, FromInterval, OutputFolder, Tier
 from snaploom.models.run import DynamicAllocation, EnvironmentVariable, Freshness, Toleration
 from snaploom.models.skippingindex import OpenSearchStore, SkippingIndexSpec
 
@@ -177,6 +184,12 @@ def _connectable(data: Data) -> Data:
     return _without("host", "port")({"url": "jdbc:h2:mem:x"} | data)
 
 
+def _placed(data: Data) -> Data:
+    if "table" in data:
+        return _without("sourceUriGlobs")(data) | {"format": "iceberg"}
+    return data if data.get("sourceUriGlobs") else data | {"sourceUriGlobs": ["/a"]}
+
+
 def _renamed(data: Data) -> Data:
     if "to" in data:
         return {"to": data["to"]}
@@ -217,6 +230,7 @@ _SHAPES: dict[type[ApiModel], Callable[[Data], Data]] = {
     FromFieldValue: _pattern_of_its_format,
     DecimalType: lambda data: data | {"scale": min(data["scale"], data["precision"])},
     KeyComponent: lambda data: data if len(data["fields"]) == 1 else {"query": "a + b"} | data,
+    HdfsLike: _placed,
     Jdbc: _connectable,
     Rename: _renamed,
     TransformerSelector: _selecting,

@@ -220,6 +220,15 @@ class SparkAccount(ServiceAccount):
     """Its name."""
 
 
+class Comet(ApiModel):
+    """What runs with the accelerator COMET have instead, unless their resource names an image."""
+
+    image: Image = Image(repository="snaploom-spark-comet")
+    """Image of driver and executors."""
+    spark_version: Text = DEFAULTS.comet.spark_version
+    """Version of Spark in the image; Comet is built for 4.1."""
+
+
 class Spark(ApiModel):
     """Defaults of jobs."""
 
@@ -237,6 +246,8 @@ class Spark(ApiModel):
     )
     """Spark applications, in the form of `spec.run.spark`; its image and its account come from
     above where they are not given here."""
+    comet: Comet = Comet()
+    """Of runs with `accelerator: COMET`."""
 
 
 class Monitor(ApiModel):

@@ -216,10 +216,8 @@ def sizes_page() -> str:
     run = [run for run in runs() if run.section == SECTION][-1]
     one = measured(run)
     derived = [(cluster, sizes(one, cluster)) for cluster in CLUSTERS]
-    examples = [
-        f"For {_shown(cluster)}:\n\n{block('yaml', example(cluster, found))}"
-        for cluster, found in derived
-    ]
+    first = f"For {_shown(CLUSTERS[0])}; for more, with the figures of their column:"
+    yaml = block("yaml", example(*derived[0]))
     return NOTE + TEXT.read_text("utf-8").format(
         machine=run.machine,
         scale_factor=one.scale_factor,
@@ -227,7 +225,7 @@ def sizes_page() -> str:
         measured=table(["", "measured", "value"], _measured_rows(one)),
         chosen=table(["chosen", *map(_shown, CLUSTERS)], _chosen_rows()),
         derived=table(["derived", "formula", *map(_shown, CLUSTERS)], _derived_rows(derived)),
-        examples="\n".join(examples),
+        examples=f"{first}\n\n{yaml}",
         keys=table(["keys", *_KEYS.values()], _key_rows(run)),
         wide=table(["", *_models(run)], _wide_rows(run)),
     )

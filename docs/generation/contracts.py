@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from generation.kinds import definition_pages
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
 from snaploom.models.report import Report
@@ -51,6 +52,7 @@ PLAN_KEYS = {
     "joins[].groupBy": "Columns by which it is grouped; empty when it is not.",
     "joins[].asOf": "Its `asOf` as declared, with defaults; null when it has none.",
     "joins[].windows": "Its `windows` as declared, with defaults; null when it has none.",
+    "joins[].history": "Length of its `snapshot.history`, such as `30d`; null when it has none.",
     "unreachable": "Sources to which no relationship leads.",
     "unreachable[].fieldName": "Field of the output.",
     "unreachable[].source": "Its DataSource.",
@@ -67,10 +69,12 @@ PLAN_KEYS = {
     "candidates[].partition": "Folder below `data/`.",
     "candidates[].action": "What a run does with it; see below.",
     "candidates[].reason": "Why; see [reasons](report-json.md#snapshotreason).",
-    "candidates[].sources": "By field name, the snapshot taken of each joined source.",
+    "candidates[].sources": "By field name, the (newest) snapshot taken of each joined source.",
+    "candidates[].histories": "By field name, all snapshots of a history, if several.",
+    "candidates[].notes": "Warnings about histories that are not whole.",
     "candidates[].excluded": "Sources that the snapshot does without.",
     "candidates[].excluded[].fieldName": "Field of the output that is absent.",
-    "candidates[].excluded[].reason": "Why; see [reasons](report-json.md#exclusionreason).",
+    "candidates[].excluded[].reason": "Why; see [reasons](kinds/outputdataset.md#exclusionreason).",
     "deletes": "Snapshots that `snapshotAutoDelete` removes behind the publications, in the order "
     "of the run.",
     "deletes[].time": "Time of the snapshot.",
@@ -83,7 +87,7 @@ PLAN_KEYS = {
     "collect.endedSnapshots": "Ended snapshots whose files may still be there: they are removed as "
     "far as `readerGrace` has passed, at most 100 snapshots a run.",
     "dataFindings": "What is wrong with the snapshots that sources list, and with files of "
-    "published ones; each is a [DataFinding](report-json.md#datafinding).",
+    "published ones; each is a [DataFinding](kinds/outputdataset.md#datafinding).",
     "findings": "What validation, planning and preflight found.",
     "findings[].code": "Stable code; see [problems](problems.md).",
     "findings[].severity": "`ERROR` or `WARNING`.",
@@ -133,7 +137,7 @@ def report_page() -> str:
         CONTRACT,
         "A field without a value is left out.\n",
         "## Fields\n",
-        Sections(schema, has_bounds=False).text("Report"),
+        Sections(schema, has_bounds=False, others=definition_pages(folder="kinds/")).text("Report"),
         "## Example\n",
         block("sh", _command("run", f"--now {NOW} --limit 1")),
         block("json", sample("report.json")),

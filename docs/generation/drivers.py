@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generation.markdown import NOTE, table
-from snaploom.sources.databases.drivers import COMET_JAR, DRIVER_JARS, database_of
+from snaploom.sources.databases.drivers import COMET_JAR, DRIVER_JARS
 
 _INTRODUCTION = """\
 What `snaploom drivers install` knows by name. The image of Spark for clusters has the same jars,
@@ -19,7 +19,7 @@ _ACCELERATOR = f"""
 def drivers_page() -> str:
     """The page."""
     rows = [
-        [f"`{jar.name}`", f"`{database_of(jar)}`", f"`{jar.coordinates}`", f"`{jar.sha256}`"]
+        [f"`{jar.name}`", f"`{jar.name.upper()}`", f"`{jar.coordinates}`", f"`{jar.sha256}`"]
         for jar in DRIVER_JARS
     ]
     columns = ["name", "`spec.jdbc.driver`", "Maven coordinates", "SHA-256 of the jar"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
+from generation.kinds import definition_pages
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
 from snaploom.models.base import ApiModel, one_line
@@ -29,8 +30,7 @@ def folder_page() -> str:
     sections = Sections(
         *(document_schema(entry) for entry in ENTRIES),
         has_bounds=False,
-        other=document_schema(Report),
-        page="report-json.md",
+        others=[*definition_pages(folder="kinds/"), ("report-json.md", document_schema(Report))],
         common=document_schema(EntryBase),
     )
     rows = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from generation.markdown import NOTE, table
-from snaploom.policy.fileformats import BUILT_IN, OF_FILES, REFUSED, Holds
+from generation.markdown import NOTE, grouped
+from snaploom.policy.fileformats import BUILT_IN, OF_FILES, Holds
+from snaploom.policy.formatfaults import REFUSED
 from snaploom.policy.sqlconditions import FUNCTIONS
 
 
@@ -25,7 +26,7 @@ def formats_page() -> str:
             _options(OF_FILES),
             *_formats(),
             "## Options that are refused for a reason\n",
-            table(["option", "why"], [[f"`{name}`", why] for name, why in REFUSED.items()]),
+            grouped(["options", "why"], REFUSED),
             "## Functions of predicates\n",
             "What `jdbc.tablePredicates` may call; `allow.functions` adds to it.\n",
             f"{', '.join(f'`{name}`' for name in sorted(FUNCTIONS))}\n",
@@ -49,7 +50,5 @@ def _formats() -> Iterator[str]:
 
 
 def _options(options: Mapping[str, Holds]) -> str:
-    return table(
-        ["option", "what it may hold"],
-        [[f"`{name}`", holds.expected] for name, holds in sorted(options.items())],
-    )
+    expected = {name: holds.expected for name, holds in sorted(options.items())}
+    return grouped(["options", "what each may hold"], expected)

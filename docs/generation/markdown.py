@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from snaploom.models.base import member_docs, one_line
@@ -15,6 +15,22 @@ def table(columns: list[str], rows: Iterable[list[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+
+
+def without_empty(columns: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table of the columns in which any row has something."""
+    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    return table(
+        [columns[place] for place in filled], [[row[place] for place in filled] for row in rows]
+    )
+
+
+def grouped(columns: list[str], meanings: Mapping[str, str]) -> str:
+    """A Markdown table of names, those with the same meaning in one row."""
+    names: dict[str, list[str]] = {}
+    for name, meaning in meanings.items():
+        names.setdefault(meaning, []).append(f"`{name}`")
+    return table(columns, [[", ".join(alike), meaning] for meaning, alike in names.items()])
 
 
 def meanings(members: type[StrEnum]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from pydantic import BaseModel, JsonValue
 
-from generation.markdown import table
+from generation.markdown import table, without_empty
 from snaploom.models.base import ONE_OF_KEYWORD, one_line
 from snaploom.models.schemas import (
     MEANINGS_KEYWORD,
@@ -36,8 +36,7 @@ class Sections:
         self,
         *roots: Schema,
         has_bounds: bool = True,
-        other: Schema | None = None,
-        page: str = "",
+        others: Iterable[tuple[str, Schema]] = (),
         common: Schema | None = None,
     ) -> None:
         """Collect the definitions.
@@ -45,13 +44,11 @@ class Sections:
         Args:
             roots: schemas of models.
             has_bounds: whether their bounds are of interest to the reader.
-            other: a schema whose definitions have their sections on another page.
-            page: that page.
+            others: by page, schemas whose definitions have their sections there, and not here.
             common: a schema whose fields the roots repeat; only its own section shows them.
         """
         self._has_bounds = has_bounds
-        self._page = page
-        self._elsewhere = as_object((other or {}).get("$defs", {}))
+        self._others = [(page, as_object(other.get("$defs", {}))) for page, other in others]
         self._common = str((common or {}).get("title", ""))
         self._definitions: Schema = {}
         for root in (*([common] if common else []), *roots):
@@ -67,7 +64,7 @@ class Sections:
         waiting = list(first)
         while waiting:
             name = waiting.pop(0)
-            if name not in found and not self._is_elsewhere(name):
+            if name not in found and not self._page_of(name):
                 found.append(name)
                 waiting = [*self._mentioned(name), *waiting]
         return found
@@ -80,13 +77,14 @@ class Sections:
             if mentioned := reference(as_object(member)):
                 yield mentioned
 
-    def _is_elsewhere(self, name: str) -> bool:
-        return name in self._elsewhere and self._elsewhere[name] == self._definitions[name]
+    def _page_of(self, name: str) -> str:
+        """The other page that has the section of a definition; empty if it is on this one."""
+        own = self._definitions[name]
+        return next((page for page, known in self._others if known.get(name) == own), "")
 
     def _type(self, source: Schema) -> str:
         if name := reference(source):
-            page = self._page if self._is_elsewhere(name) else ""
-            return f"[{name}]({page}#{name.lower()})"
+            return f"[{name}]({self._page_of(name)}#{name.lower()})"
         if "const" in source:
             return f"`{source['const']}`"
         if "enum" in source:
@@ -110,7 +108,7 @@ class Sections:
             return f"{head}\nIt has no fields.\n"
         required = as_list(source.get("required", []))
         rows = [self._row(f, as_object(s), f in required) for f, s in fields.items()]
-        return head + (f"\n{rules}" if rules else "") + f"\n{table(self._columns(), rows)}"
+        return head + (f"\n{rules}" if rules else "") + f"\n{without_empty(self._columns(), rows)}"
 
     def _fields(self, name: str) -> Schema:
         fields = as_object(as_object(self._definitions[name]).get("properties", {}))

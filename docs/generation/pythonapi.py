@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import snaploom
@@ -21,6 +22,7 @@ RESULTS = (
     project.Status,
 )
 """What methods of a project return."""
+_MODULE = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 
 
 def python_page() -> str:
@@ -37,7 +39,8 @@ def python_page() -> str:
         "# The library",
         NOTE,
         "`import snaploom as sl`; [Use it from Python](../how-to/python.md) shows how. Functions, "
-        "the project and what it returns, the kinds, and errors:",
+        "the project and what it returns, the kinds, and errors. `Time` is a text of ISO 8601, a "
+        "`datetime` or a `date`.",
         "## Functions",
         *(part for name, value in functions for part in _function(f"snaploom.{name}", value)),
         "## Project",
@@ -101,10 +104,15 @@ def _signature(name: str, value: object) -> str:
             lines.append("*")
             is_keyword = True
         default = "" if each.default is inspect.Parameter.empty else f" = {_default(each.default)}"
-        lines.append(f"{each.name}: {each.annotation}{default}")
-    returns = signature.return_annotation
+        lines.append(f"{each.name}: {_annotation(each.annotation)}{default}")
+    returns = _annotation(signature.return_annotation)
     end = ")" if name[:1].isupper() and "." not in name else f") -> {returns}"
     return f"{name}(\n" + "".join(f"    {line},\n" for line in lines) + end
+
+
+def _annotation(value: object) -> str:
+    text = value if isinstance(value, str) else inspect.formatannotation(value)
+    return _MODULE.sub("", text.replace("str | datetime.datetime | datetime.date", "Time"))
 
 
 def _default(value: object) -> str:

@@ -17,11 +17,11 @@ from snaploom.loading.project import chosen_variables
 from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.plan.intervals import SourceSnapshots
-from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.plan import PublishedState, plan_offline, plan_run
 from snaploom.plan.steps import refuse_empty_root
 from snaploom.run.declarations import Declarations, read_declarations
-from snaploom.run.plannedoutput import plan_output
 from snaploom.run.runevents import preflight_finding
+from snaploom.run.weaving.runs import plan_output
 
 FOLDER = Path(__file__).parents[1] / "samples" / "findings"
 """Where the inputs are."""
@@ -94,7 +94,7 @@ def validated(file: Path, code: str) -> tuple[Finding, ...]:
         bundle = declarations.bundle(OUTPUT)
     except InvalidDeclarations as error:
         return error.findings
-    plan = plan_run(bundle, {ROOT: _offered(code)}, PublishedState(), _NOW)
+    plan = plan_run(plan_offline(bundle), {ROOT: _offered(code)}, PublishedState(), _NOW)
     return (*declarations.findings, *declarations.placed(plan.findings))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from generation.markdown import NOTE, block, meanings, table
+from generation.markdown import NOTE, block, grouped, meanings, table
 from snaploom.policy.sqlfunctions import FUNCTIONS, Determinism, Function, Kind
 from snaploom.spark.kinds import OPTIONS
 
@@ -47,7 +47,7 @@ def functions_page() -> str:
             NOTE,
             _INTRODUCTION,
             "\n## Refused\n\n",
-            table(["function", "why: it"], _refused()),
+            grouped(["functions", "why: it"], _refused()),
             f"\n{_DETERMINISM}",
             meanings(Determinism),
             "\n## Allowed\n\n",
@@ -59,9 +59,8 @@ def functions_page() -> str:
     )
 
 
-def _refused() -> list[list[str]]:
-    refused = [one for one in FUNCTIONS.values() if one.refused]
-    return [[f"`{one.name}`", one.refused] for one in sorted(refused, key=_name)]
+def _refused() -> dict[str, str]:
+    return {one.name: one.refused for one in sorted(FUNCTIONS.values(), key=_name) if one.refused}
 
 
 def _name(function: Function) -> str:

@@ -91,7 +91,19 @@ def spark_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
     return unpacked(image_archive("spark"), tmp_path_factory.mktemp("spark"))
 
 
-@pytest.fixture(params=["operator", "spark"])
+@pytest.fixture(scope="session", name="spark-comet_image")
+def comet_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
+    """The variant with Comet, on the Spark that it is built for."""
+    return unpacked(image_archive("spark-comet"), tmp_path_factory.mktemp("comet"))
+
+
+@pytest.fixture(params=["spark", "spark-comet"])
+def each_spark(request: pytest.FixtureRequest) -> ImageFiles:
+    found: ImageFiles = request.getfixturevalue(f"{request.param}_image")
+    return found
+
+
+@pytest.fixture(params=["operator", "spark", "spark-comet"])
 def image(request: pytest.FixtureRequest) -> ImageFiles:
     found: ImageFiles = request.getfixturevalue(f"{request.param}_image")
     return found

@@ -13,7 +13,7 @@ from support.documentation.examples import REPOSITORY
 from support.hostile.supply import script
 
 pytestmark = [pytest.mark.images, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
-NAMES = ("operator", "spark")
+NAMES = ("operator", "spark", "spark-comet")
 CHECK = script("sbomcheck")
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 
@@ -44,11 +44,13 @@ def test_bill_of_materials_lists_what_is_in_the_image(name, request):
     assert listed(name, "pkg:deb/") == {tuple(line.split()) for line in shown.stdout.splitlines()}
 
 
-def test_bill_of_materials_identifies_each_jar_by_its_checksum(spark_image):
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_bill_of_materials_identifies_each_jar_by_its_checksum(name, request):
     """Wherever it is: Java loads any file of its class path, not only those in Spark's folder."""
-    components = json.loads(bill_of_materials("spark").read_text())["components"]
+    components = json.loads(bill_of_materials(name).read_text())["components"]
     sums = {sum_["content"] for each in components for sum_ in each.get("hashes", ())}
-    jars = [path for path in spark_image.root.rglob("*.jar") if not path.is_symlink()]
+    root = request.getfixturevalue(f"{name}_image").root
+    jars = [path for path in root.rglob("*.jar") if not path.is_symlink()]
     assert sums == {sha256(jar.read_bytes()).hexdigest() for jar in jars}
 
 

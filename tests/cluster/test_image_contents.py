@@ -3,12 +3,17 @@
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from functools import reduce
+from operator import or_
 
 import pytest
 from support.cluster.images import distributions_of
 from support.documentation.examples import REPOSITORY
-from support.hostile.supply import pins_of
+from support.hostile.supply import COMPONENTS, SCRIPTS, pins_of, sum_of
 
 from snaploom_operator.submit.applications import JOB_FILE
 
@@ -18,7 +23,10 @@ VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
 MEGABYTE = 1_000_000
 
 
-@pytest.mark.parametrize(("name", "user"), [("operator", "65532:65532"), ("spark", "185:185")])
+@pytest.mark.parametrize(
+    ("name", "user"),
+    [("operator", "65532:65532"), ("spark", "185:185"), ("spark-comet", "185:185")],
+)
 def test_image_is_not_run_as_root(name, user, request):
     """By a number, since a kubelet does not look into the image's own list of users."""
     assert request.getfixturevalue(f"{name}_image").settings["User"] == user
@@ -43,10 +51,11 @@ def test_operator_has_no_spark(operator_image):
 
 def test_image_has_what_is_pinned_and_nothing_that_builds(image):
     name = image.settings["Labels"][f"{LABEL}title"].removeprefix("snaploom-")
-    lock = REPOSITORY / ".ci" / "locks" / f"{name}.txt"
-    pinned = {(pin.name, pin.version) for pin in pins_of(lock).values()}
+    locks = ["spark", "oldspark"] if name == "spark-comet" else [name]
+    pins = reduce(or_, (pins_of(SCRIPTS / "locks" / f"{each}.txt") for each in locks))
+    pinned = {(pin.name, pin.version) for pin in pins.values()}
     found = distributions_of(image.root)
-    ours = {"operator": {"snaploom", "snaploom-operator"}, "spark": {"snaploom"}}[name]
+    ours = {"snaploom", "snaploom-operator"} if name == "operator" else {"snaploom"}
     assert found - pinned == {(each, VERSION) for each in ours}
     assert not {name for name, _ in distributions_of(image.root)} & {"pip", "hatchling", "pytest"}
 
@@ -82,11 +91,29 @@ def test_nothing_can_be_written_by_the_images_own_user(image):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("component", ["s3a", "jdbc"])
-def test_spark_has_the_jars_of_stores_and_databases(component, spark_image):
-    sums = (REPOSITORY / "tests" / "support" / "components" / component / "SHA256SUMS").read_text()
-    expected = {line.split()[1] for line in sums.splitlines()}
-    assert expected <= {path.name for path in spark_image.root.glob("opt/spark/jars/*.jar")}
+@pytest.mark.parametrize(
+    ("name", "components", "spark"),
+    [
+        ("spark", ["s3a", "jdbc"], "4.3.0"),
+        ("spark-comet", ["s3a", "jdbc", "s3aold", "comet"], "4.1.4"),
+    ],
+)
+def test_spark_has_the_jars_of_stores_databases_and_comet(name, components, spark, request):
+    """Each once, with the locked checksum, beside the jars of the one Spark that they are for."""
+    folder = request.getfixturevalue(f"{name}_image").root / "opt/spark/jars"
+    texts = [(COMPONENTS / each / "SHA256SUMS").read_text() for each in components]
+    lines = [line.split() for text in texts for line in text.splitlines()]
+    # Of a jar in two versions, the later component's.
+    latest = {jar.rpartition("-")[0]: (jar, digest) for digest, jar in lines}
+    expected = dict(latest.values())
+    assert expected == {each: sum_of(folder / each) for each in expected}
+    ours = latest.keys()
+    jars = {path.name for path in folder.glob("*.jar")}
+    assert {each for each in jars if each.rpartition("-")[0] in ours} == set(expected)
+    assert {each for each in jars if each.startswith("spark-core_")} == {
+        f"spark-core_2.13-{spark}.jar"
+    }
+    assert bool([each for each in jars if "comet" in each]) is (name == "spark-comet")
 
 
 def test_operator_runs_without_writing(operator_image):
@@ -103,17 +130,17 @@ def test_operator_starts_as_the_chart_starts_it(command, operator_image):
     assert "Traceback" not in done.stderr
 
 
-def test_driver_runs_its_job_without_writing(spark_image):
+def test_driver_runs_its_job_without_writing(each_spark):
     """Spark's launcher, its JVM, and the job in Python, which prints its usage."""
     options = ["--master", "local[1]", "--class", "org.apache.spark.deploy.PythonRunner"]
-    done = spark_image.run(
+    done = each_spark.run(
         "driver", *options, JOB_FILE, "--help", SPARK_DRIVER_BIND_ADDRESS="127.0.0.1"
     )
     assert done.returncode == 0, done.stderr
     assert "--run-id RUN_ID" in done.stdout
 
 
-def test_python_of_executors_works_on_rows(spark_image):
+def test_python_of_executors_works_on_rows(each_spark):
     program = """
 import pyarrow as pa, pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -128,9 +155,25 @@ def plus(numbers: pa.Array) -> pa.Array:
 
 print("rows", spark.range(3).select(plus("id").alias("x")).toArrow().to_pydict())
 """
-    done = spark_image.run("python3", "-c", program)
+    done = each_spark.run("python3", "-c", program)
     assert done.returncode == 0, done.stderr
     assert "rows {'x': [1, 2, 3]}" in done.stdout
+
+
+def test_flights_are_woven_natively(request):
+    """By the image as it is, whose Report names Comet; the rows are those of the example."""
+    image = request.getfixturevalue("spark-comet_image")
+    given, run = image.root / "srv" / "flights", "snaploom run flights-wide --file flights"
+    shutil.copytree(REPOSITORY / "examples" / "flights", given)
+    write = [sys.executable, given / "data.py", "--to", given, "--months", "1"]
+    subprocess.run(write, check=True, capture_output=True)
+    place = "mkdir /tmp/snaploom; cp -r /srv/flights /tmp/snaploom; cd /tmp/snaploom"
+    done = image.run("bash", "-euc", f"{place}; exec {run} --accelerator comet --output json")
+    shutil.rmtree(given)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["accelerator"], report["sparkVersion"]) == ("COMET 1.2.0", "4.1.4")
+    assert [each["rows"] for each in report["snapshots"]] == [27_004]
 
 
 def test_nothing_of_the_folder_of_a_container_is_imported(spark_image):
@@ -146,12 +189,12 @@ print("rows", spark.sparkContext.parallelize([1, 2]).map(lambda row: row + 1).co
     assert "rows [2, 3]" in done.stdout, done.stderr
 
 
-def test_executor_is_sparks_own(spark_image):
+def test_executor_is_sparks_own(each_spark):
     """It ends for want of a driver: its class and its options are known."""
     place = {"SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9"}
     names = ("EXECUTOR_ID", "APPLICATION_ID", "EXECUTOR_POD_NAME", "EXECUTOR_CORES")
     numbers = {f"SPARK_{name}": "1" for name in (*names, "RESOURCE_PROFILE_ID")}
     memory = {"SPARK_EXECUTOR_MEMORY": "256m", "SPARK_EXECUTOR_POD_IP": "127.0.0.1"}
-    done = spark_image.run("executor", **place, **numbers, **memory)
+    done = each_spark.run("executor", **place, **numbers, **memory)
     assert done.returncode != 0
     assert "Failed to connect to" in done.stderr + done.stdout

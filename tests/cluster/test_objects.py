@@ -513,7 +513,7 @@ SHORT = [
     (common.DataType, "struct<a: array<decimal(10,2)>, `b c` timestamp_ntz NOT NULL>"),
     (common.TimeOffset, "P1Y2M3DT4H5.5S"),
     (common.TimeOffset, "0s"),
-    (outputdataset.LocalDateTime, "2024-01-01T06:30"),
+    (common.LocalDateTime, "2024-01-01T06:30"),
     (outputdataset.FromInterval, LENGTH_AND_START),
 ]
 NO_SHORT_FORM = [
@@ -524,7 +524,7 @@ NO_SHORT_FORM = [
     (common.TimeOffset, 7),
     (common.TimeOffset, ["7d"]),
     (common.TimeOffset, {"days": 7}),
-    (outputdataset.LocalDateTime, "01.01.2024"),
+    (common.LocalDateTime, "01.01.2024"),
     (outputdataset.FromInterval, LENGTH_AND_START | {"intervalLength": "0d"}),
     (outputdataset.FromInterval, LENGTH_AND_START | {"intervalLength": {"hour": 0}}),
 ]

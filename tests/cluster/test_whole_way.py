@@ -94,6 +94,7 @@ def raised_chart(chart: Path, folder: Path) -> Path:
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1800)]
 MARCH = "2013-03-31T00:00:00Z"
+NATIVE = "outputdataset/flights-native"
 NAMESPACES = ("flights", "flights-bucket")
 """In which jobs run."""
 
@@ -232,6 +233,37 @@ def third(upgraded: Flights, local: Example, stages: Stages,
     return upgraded.get(OUTPUT)
 
 
+@dataclass(frozen=True)
+class Native:
+    """A run with the accelerator, as the cluster showed it."""
+
+    output: Raw
+    report: Raw
+    executors: list[Raw]
+
+
+@pytest.fixture(scope="module")
+def native(upgraded: Flights, third: Raw, stages: Stages) -> Native:
+    """The output once more, woven natively by two executors whose pods stay, and deleted again."""
+    (declared,) = (each for each in documents(EXAMPLE) if each["kind"] == "OutputDataset")
+    declared["metadata"]["name"] = "flights-native"
+    declared["spec"]["outputFolder"]["folderUri"] = f"file://{PLACE}/native/"
+    stay = {"spark.kubernetes.executor.deleteOnTermination": "false"}
+    declared["spec"]["run"]["spark"] |= {
+        "accelerator": "COMET", "executor": {"instances": 2}, "sparkConf": stay
+    }  # fmt: skip
+    upgraded.apply(declared)
+    with stages.stage("snapshots woven natively"):
+        upgraded.wait(NATIVE)
+    upgraded.await_end_of_run(NATIVE)
+    output = upgraded.get(NATIVE)
+    written = upgraded.get(f"configmap/{output['status']['lastRun']['id']}-report")
+    report = json.loads(written["data"]["report.json"])
+    found = Native(output, report, pods_of(upgraded, output, "executor"))
+    upgraded.kubectl("delete", NATIVE)
+    return found
+
+
 @pytest.fixture(scope="module")
 def deleted(upgraded: Flights, third: Raw, stages: Stages) -> Flights:
     """An index that keeps its files, and an output whose data is deleted with it."""
@@ -301,13 +333,18 @@ def conditions(resource: Raw) -> dict[str, str]:
     return {each["type"]: each["status"] for each in resource["status"]["conditions"]}
 
 
+def pods_of(flights: Flights, output: Raw, role: str) -> list[Raw]:
+    """The pods of the last run of an output that are still there."""
+    run = output["status"]["lastRun"]["id"]
+    selected = f"--selector=snaploom.io/role={role},snaploom.io/run={run}"
+    found: list[Raw] = json.loads(flights.kubectl("get", "pods", selected, "-o", "json"))["items"]
+    return found
+
+
 def driver_of(flights: Flights, output: Raw) -> Raw:
     """The driver's pod of the last run of an output, which stays after its end."""
-    run = output["status"]["lastRun"]["id"]
-    selected = f"--selector=snaploom.io/role=driver,snaploom.io/run={run}"
-    (found,) = json.loads(flights.kubectl("get", "pods", selected, "--output", "json"))["items"]
-    driver: Raw = found
-    return driver
+    (found,) = pods_of(flights, output, "driver")
+    return found
 
 
 def images_of(pod: Raw) -> set[str]:
@@ -446,6 +483,28 @@ def test_run_after_an_upgrade_has_the_newer_image(
     upgraded: Flights, third: Raw, installed: WholeCluster
 ) -> None:
     assert images_of(driver_of(upgraded, third)) == {installed.newer.spark_image}
+
+
+def test_accelerated_run_has_its_image_and_native_memory(
+    native: Native, installed: WholeCluster
+) -> None:
+    """600 MiB of heap, 384 of overhead, and a GiB of native memory."""
+    assert len(native.executors) == 2
+    for pod in native.executors:
+        assert images_of(pod) == {installed.newer.comet_image}
+        (container,) = pod["spec"]["containers"]
+        assert container["resources"]["requests"]["memory"] == "2008Mi"
+    assert (native.report["accelerator"], native.report["sparkVersion"]) == ("COMET 1.2.0", "4.1.4")
+    assert "Unsupported file format CSV" in native.report["fallbacks"]
+
+
+def test_natively_woven_rows_are_those_of_a_run_on_a_laptop(
+    upgraded: Flights, native: Native, local: Example, tmp_path: Path
+) -> None:
+    there = published_files(upgraded.copy_out("native", tmp_path / "native"))
+    here = published_files(local.folder / "wide")
+    assert snapshots(native.output) == ROWS
+    assert [differences(there[time], here[time]) for time in ROWS] == [[], [], []]
 
 
 def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:

@@ -30,6 +30,7 @@ from snaploom.files.stores import open_store
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.common import EpochNanos, MissingMode, TimeOffset
 from snaploom.models.datasource import Credentials
+from snaploom.models.findings import refuse
 from snaploom.models.report import ExclusionReason
 from snaploom.models.run import RunSettings, SparkSettings
 from snaploom.output.documents import ENTRY, HINT, parse_json, parse_versioned
@@ -46,7 +47,7 @@ from snaploom.plan.intervals import (
     SourceSnapshots,
     root_candidates,
 )
-from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.plan import PublishedState, plan_offline, plan_run
 from snaploom.plan.steps import refuse_empty_root
 from snaploom.plan.times import length_of
 from snaploom.plan.tree import JoinNode
@@ -57,7 +58,7 @@ from snaploom.policy.acceleration import accelerated_settings
 from snaploom.policy.formatfaults import FormatPlace, require_format
 from snaploom.project.results import Run, Runs
 from snaploom.run.clusterobjects import ClusterLease
-from snaploom.run.declarations import read_bundle_file, read_declarations, refuse, unstarted_report
+from snaploom.run.declarations import read_bundle_file, read_declarations, unstarted_report
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom.run.runevents import Interruption
 from snaploom.run.session.accelerator import refuse_unfit
@@ -84,7 +85,7 @@ _OWNER = Owner("OutputDataset", "wide", "shop")
 def _not_unique(_folder: Path) -> None:
     declarations = read_declarations([samples.FOLDER / "SL301.yaml"])
     bundle = declarations.bundle(samples.OUTPUT)
-    refuse(plan_run(bundle, {}, PublishedState(), EpochNanos(START)).findings)
+    refuse(plan_run(plan_offline(bundle), {}, PublishedState(), EpochNanos(START)).findings)
 
 
 def _root_empty(_folder: Path) -> None:

@@ -134,6 +134,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
                 "groupBy": [],
                 "asOf": type(None),
                 "windows": type(None),
+                "history": type(None),
             }
         ],
         "unreachable": [],

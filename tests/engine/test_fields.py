@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 from snaploom.engine.schemachecks import schema_faults
 from snaploom.models.common import DataType, SchemaField
 from snaploom.models.outputdataset import DataFormat
-from snaploom.sources.tables.iceberg import has_type, iceberg_schema, renamed
+from snaploom.sources.tables.columns import has_type, iceberg_schema, renamed
 from snaploom.spark.types import find_field, from_spark, matches, struct_of, to_spark
 from snaploom.types.schemas import quote, split_path
 

@@ -17,8 +17,8 @@ from support.hostile.listener import Listener, listening
 from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable
 from snaploom.models.allowances import Allowances
-from snaploom.policy.fileformats import AVRO_CLASS, BUILT_IN, REFUSED
-from snaploom.policy.formatfaults import format_findings, source_place
+from snaploom.policy.fileformats import AVRO_CLASS, BUILT_IN
+from snaploom.policy.formatfaults import REFUSED, format_findings, source_place
 from snaploom.skipping.core.definition import ReaderFingerprint, SkippingDefinition, Target
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes

@@ -508,6 +508,25 @@ def test_jars_are_those_that_are_locked(
     assert is_taken or "Do not use them" in done.stderr
 
 
+def test_of_a_jar_in_two_versions_that_of_the_later_component_is_taken(tmp_path: Path) -> None:
+    components = tmp_path / "tests/support/components"
+    for name, jars in {"new": ("a-2.jar", "a-b-1.jar"), "old": ("a-1.jar",)}.items():
+        folder = components / name
+        folder.mkdir(parents=True)
+        (folder / "pom.xml").write_text("<project/>")
+        for jar in jars:
+            (folder / jar).write_text(jar)
+        lines = [f"{sum_of(folder / jar)}  {jar}\n" for jar in jars]
+        (folder / "SHA256SUMS").write_text("".join(lines))
+    maven = 'for each; do case "$each" in -DoutputDirectory=*) to="${each#*=}" ;; esac; done'
+    taken = 'case "$*" in *new/pom.xml*) cp -r new "$to" ;; *) cp -r old "$to" ;; esac'
+    stand_in(tmp_path / "bin", "mvn", f"{maven}\n{taken}")
+    place = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    done = run([copied("jars", tmp_path), "new", "old"], **place, SNAPLOOM_TEST_CACHE=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in Path(done.stdout.strip()).iterdir()} == {"a-1.jar", "a-b-1.jar"}
+
+
 def test_go_programs_are_built_of_locked_modules() -> None:
     modules = sorted(REPOSITORY.glob("tests/*/*/go.mod"))
     assert modules

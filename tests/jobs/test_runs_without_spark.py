@@ -14,8 +14,9 @@ from snaploom.models.common import now, parse_instant
 from snaploom.models.report import Report
 from snaploom.output import layout
 from snaploom.run.runevents import Interruption
+from snaploom.run.weaving.preflight import PlanRequest
 from snaploom.run.weaving.preparation import prepare
-from snaploom.run.weaving.requests import PlanRequest, RunOptions, RunRequest
+from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import EndedRun, begun_run, planned_without_spark
 from snaploom.sources.sourcefiles import SourceFiles
 

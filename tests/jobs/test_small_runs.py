@@ -27,7 +27,8 @@ from snaploom.run.session import spark as sessions
 from snaploom.run.session.classarchive import JAVA_VARIABLES, SMALL_BYTES
 from snaploom.run.session.jvm import SparkNotStarted
 from snaploom.run.session.providers import with_drivers
-from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.run.weaving.preflight import PlanRequest
+from snaploom.run.weaving.requests import RunRequest
 from snaploom.run.weaving.runs import preview, weave_outputs
 
 pytestmark = pytest.mark.spark

@@ -31,6 +31,7 @@ from snaploom.models.common import EpochNanos
 from snaploom.output import documents, outputtables
 from snaploom.output.documents import COMMIT_ATTEMPTS
 from snaploom.output.folder import Folder, open_folder, prepare_folder
+from snaploom.output.foldercheck import check_table
 from snaploom.output.gc import Swept, collect_garbage, find_garbage, sweep
 from snaploom.output.icebergtable import OWNER, CatalogFailed, TableVersion, version_key
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
@@ -144,6 +145,49 @@ def test_tag_of_others_holds_the_files_that_it_shows(folder: Folder) -> None:
     with pytest.raises(SnapshotsHeld, match="tags or branches"):
         sweep(folder, a_run(start=now()), EpochNanos(now() + 2 * HOUR))
     assert keys(store) == before
+
+
+def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(
+    folder: Folder,
+) -> None:
+    store, later = folder.store, EpochNanos(now() + 48 * HOUR)
+    published_in_table(folder, 0)
+    first: Any = table(store).document["snapshots"]
+    restate(folder, a_run(), a_target(0), woven(folder), agrees, reason="wrong")
+    rolled = {"current-snapshot-id": first[0]["snapshot-id"]}
+    others_change(store, files=first[0]["files"], **rolled)
+    before = keys(store)
+    garbage = find_garbage(store, folder.log.read(), later, 0)
+    for remove in (
+        lambda: collect_garbage(folder, garbage, a_run(start=now())),
+        lambda: sweep(folder, a_run(start=now()), later),
+    ):
+        with pytest.raises(SnapshotsHeld, match="shows files that are to be removed"):
+            remove()
+    assert keys(store) == before
+    restate(folder, a_run(), a_target(0), woven(folder), agrees, reason="rolled back")
+    assert sweep(folder, a_run(start=now()), later).snapshots == 2
+    assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
+
+
+def test_check_with_the_catalog_finds_what_others_changed_in_the_table(folder: Folder) -> None:
+    store, library = folder.store, folder.library
+    for number in (0, 1):
+        published_in_table(folder, number)
+    state = folder.log.read()
+    assert list(check_table(store, state, library)) == []
+    files: Any = table(store).document["files"]
+    others_change(store, files={"1": files["1"], "7": ["of others"]})
+    found = [(one.snapshot, one.message) for one in check_table(store, state, library)]
+    assert found == [
+        (a_target(0).time, "lake.shop.wide shows 0 rows of it, and 20 were published: another "
+         "writer changed the table"),
+        (None, "lake.shop.wide shows 10 rows of a snapshot that is not published"),
+    ]  # fmt: skip
+    assert list(check_table(store, state)) == []
+    PlainCatalogTable(store, "").drop()
+    gone = [one.message for one in check_table(store, state, library)]
+    assert gone == ["the table does not have it"] * 2
 
 
 def test_table_of_another_folder_is_left_as_it_is(store: ObjectStore) -> None:

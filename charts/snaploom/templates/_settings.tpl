@@ -43,6 +43,9 @@ spark:
   {{- $_ := set $application "sparkConf" (merge (dict) ($application.sparkConf | default dict) $figures) }}
   {{- end }}
   {{- toYaml (merge $application $chosen) | nindent 2 }}
+comet:
+  image: {{ include "snaploom.image" (list . .Values.spark.comet.image) | quote }}
+  sparkVersion: {{ .Values.spark.comet.sparkVersion | quote }}
 {{- end -}}
 
 {{/* Settings by which a driver exports its metrics, and those of its executors. */}}

@@ -1,63 +1,15 @@
-"""Status conditions: types, reasons, transitions, and limits of sizes."""
+"""Status conditions: types, reasons, and limits of sizes."""
 
-import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
-
-from snaploom.models.base import ApiModel
-from snaploom.models.common import Condition, ConditionStatus, EpochNanos, format_instant
 
 MOST_BYTES = 32 * 1024
 """Most bytes of a whole status, as JSON."""
-_MORE = "…"
-
-_Item = TypeVar("_Item")
-_Model = TypeVar("_Model", bound=ApiModel)
-
-
-def fit_text(text: str, most: int) -> str:
-    """A text, truncated to some bytes of JSON; truncated texts end in an ellipsis."""
-    if len(text) * 6 <= most or _bytes(text) <= most:  # "\\u0000" is the longest form
-        return text
-    low, high = 0, min(len(text), most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _bytes(text[:middle] + _MORE) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low] + _MORE
-
-
-def fit_items(items: Iterable[_Model], most: int) -> tuple[_Model, ...]:
-    """The first models that fit into some bytes of JSON."""
-    return _fitting(items, most, lambda item: len(item.dump_json().encode()))
-
-
-def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...]:
-    """The first texts, each truncated, that fit into some bytes of JSON."""
-    return _fitting((fit_text(text, most_each) for text in texts), most, _bytes)
-
-
-def _fitting(items: Iterable[_Item], most: int, size: Callable[[_Item], int]) -> tuple[_Item, ...]:
-    kept: list[_Item] = []
-    for item in items:
-        most -= size(item) + 1
-        if most < 0:
-            break
-        kept.append(item)
-    return tuple(kept)
 
 
 def joined(*parts: str) -> str:
     """The parts that are not empty, separated by colons."""
     return ": ".join(part for part in parts if part)
-
-
-def _bytes(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 LONGEST_MESSAGE = 1_200
@@ -149,38 +101,3 @@ class ConditionValue:
     is_true: bool
     reason: Reason
     message: str = ""
-
-
-def next_conditions(
-    before: Iterable[Condition],
-    values: Iterable[ConditionValue],
-    generation: int | None,
-    now: EpochNanos,
-) -> tuple[Condition, ...]:
-    """The conditions of a status, in the order of their types.
-
-    Observed conditions without a new value are dropped.
-    """
-    known = {condition.type: condition for condition in before}
-    by_type = {each.type: each for each in values}
-    return tuple(
-        _condition(known.get(type_), by_type[type_], generation, now)
-        for type_ in ConditionType
-        if type_ in by_type
-    )
-
-
-def _condition(
-    before: Condition | None, value: ConditionValue, generation: int | None, now: EpochNanos
-) -> Condition:
-    status = ConditionStatus.TRUE if value.is_true else ConditionStatus.FALSE
-    same = before is not None and before.status is status
-    since = before.last_transition_time if before is not None and same else format_instant(now)
-    return Condition(
-        type=value.type,
-        status=status,
-        observed_generation=generation,
-        last_transition_time=since,
-        reason=value.reason,
-        message=fit_text(value.message, LONGEST_MESSAGE),
-    )

@@ -116,6 +116,15 @@ NO_LINEAGE = LineageSettings()
 """Jobs send no lineage."""
 
 
+class CometJobs(ApiModel):
+    """The image of runs with the accelerator COMET whose resource names none."""
+
+    image: ShortText = "snaploom-spark-comet:latest"
+    """Image of driver and executors."""
+    spark_version: Annotated[str, MaxLen(32)] = "4.1.4"
+    """Version of Spark in the image."""
+
+
 class OperatorSettings(ApiModel):
     """The settings file."""
 
@@ -137,6 +146,8 @@ class OperatorSettings(ApiModel):
         executor=ExecutorSettings(instances=2, cores=1, memory="2g"),
     )
     """Defaults of Spark applications."""
+    comet: CometJobs = CometJobs()
+    """Image of runs with the accelerator COMET."""
     limits: Limits = Limits()
     """Runs in flight."""
     queue_scheduler: QueueScheduler | None = None

@@ -18,6 +18,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
+from snaploom.engine.publishedfiles import READ_OPTIONS, SPARK_FORMATS
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.files.stores import UnsupportedStore, open_store
 from snaploom.models.outputdataset import DataFormat
@@ -33,7 +34,6 @@ from snaploom.output.versions import (
     refuse_number,
     refuse_removed,
 )
-from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.spark.types import conform_frame, struct_from
 
 FOLDERS_KNOWN = 4

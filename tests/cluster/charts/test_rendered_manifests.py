@@ -237,6 +237,13 @@ def test_lineage_is_sent_to_the_address_of_a_value() -> None:
     assert Rendered.of(WITHOUT_CRDS | {"lineage": lineage}).settings().lineage.dump() == lineage
 
 
+def test_runs_with_an_accelerator_have_an_image_of_their_own() -> None:
+    given = {"image": {"repository": "registry.example/comet", "tag": "7"}}
+    settings = Rendered.of(WITHOUT_CRDS | {"spark": {"comet": given}}).settings()
+    assert settings.comet.dump() == {"image": "registry.example/comet:7", "sparkVersion": "4.1.4"}
+    assert Rendered.of(WITHOUT_CRDS).settings().comet.image.startswith("snaploom-spark-comet:")
+
+
 @pytest.mark.parametrize("url", ["http://user:pass@host", "http://host?key=1", "file:///tmp/a"])
 def test_a_secret_in_the_address_of_lineage_is_refused(url: str) -> None:
     with pytest.raises(HelmFailed, match="url"):

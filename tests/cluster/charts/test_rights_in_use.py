@@ -34,8 +34,8 @@ from snaploom.models.report import RunPhase
 from snaploom.output.leases import Contender, carry_out
 from snaploom.run.clusterobjects import ClusterLease, ConfigMapPlace, ConfigMapReport
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom_operator.apply.actions import apply
 from snaploom_operator.apply.events import EventRecorder
+from snaploom_operator.apply.executor import apply
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS, Cluster
 from snaploom_operator.conditions import Reason

@@ -14,7 +14,7 @@ from snaploom.models.datasource import UsedBy
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
-from snaploom_operator.apply.actions import apply, cut_to_size, write_status
+from snaploom_operator.apply.executor import apply, cut_to_size, write_status
 from snaploom_operator.cluster.port import CONFIG_MAPS, difference
 from snaploom_operator.decision import (
     AddFinalizer,

@@ -32,9 +32,11 @@ from snaploom.models.report import LatestSnapshot, PublishedSnapshot, Report
 from snaploom.models.run import LastRun, Submitter
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom_operator.conditions import MOST_BYTES, fit_items, fit_text, fit_texts
+from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decide.runview import GRACE_SECONDS, DecideSettings
+from snaploom_operator.decide.readiness import GRACE_SECONDS
+from snaploom_operator.decide.runview import DecideSettings
+from snaploom_operator.decide.statuses import fit_items, fit_text, fit_texts
 from snaploom_operator.decision import (
     Create,
     Decision,
@@ -491,7 +493,4 @@ def test_cut_list_fits_and_is_the_beginning(rows: list[int], most: int) -> None:
 
 
 def test_cut_texts_are_cut_each_and_together() -> None:
-    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == (
-        "aaaaaaa…",
-        "bbbbbbb…",
-    )
+    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == ("aaaaaaa…", "bbbbbbb…")

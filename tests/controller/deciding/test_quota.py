@@ -24,7 +24,7 @@ from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import Decision, ObservedOutput
 from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
 from snaploom_operator.settings import OperatorSettings, QueueScheduler
-from snaploom_operator.store.children import ChildReader
+from snaploom_operator.store.entries import ChildReader
 from snaploom_operator.submit.applications import FORMS
 
 State = ApplicationState

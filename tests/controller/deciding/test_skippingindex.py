@@ -27,7 +27,7 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndexStatus
 from snaploom_operator.decide.decide import RETRY_AFTER_CRASH, decide
-from snaploom_operator.decide.runview import GRACE_SECONDS
+from snaploom_operator.decide.readiness import GRACE_SECONDS
 from snaploom_operator.decision import (
     Decision,
     ObservedIndex,

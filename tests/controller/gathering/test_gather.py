@@ -297,6 +297,16 @@ async def test_upstream_follows_what_the_read_output_publishes() -> None:
     assert len({before.upstream, once.upstream, twice.upstream}) == 3
 
 
+async def test_upstream_is_found_by_its_table_in_a_catalog() -> None:
+    named = {"catalog": "lake", "name": "shop.wide"}
+    spec = {"format": "iceberg", "table": named, "snapshot": {"fromReadTime": {}}}
+    source, reader = reading("reader", "/elsewhere/")
+    source["spec"]["hdfsLike"] = spec
+    read = spoilt(OUTPUT, "spec.outputFolder.dataFormat", "ICEBERG")
+    read = newer(spoilt(read, "spec.outputFolder.table", named))
+    assert (await output_of([*MODEL[:-1], read, source, reader], reader)).unpublished == ("wide",)
+
+
 async def test_an_output_that_reads_no_other_has_no_upstream() -> None:
     assert (await output_of(MODEL)).upstream == ""
 

@@ -180,16 +180,22 @@ def test_declarations_of_a_namespace_count_as_changed_with_their_spec_only() -> 
     assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before + 2
 
 
-def test_a_new_publication_queues_indexes_and_readers_of_the_folder() -> None:
-    index = stored(INDEX)
+@pytest.mark.parametrize("is_table", [False, True], ids=["folder", "table"])
+def test_a_new_publication_queues_indexes_and_readers_of_the_folder(is_table: bool) -> None:
+    index, wide = stored(INDEX), OUTPUT
     virtual = stored(simple("virtual", "SELECT * FROM c", source="published"))
     published = stored(files("published", sourceUriGlobs=["/out/wide/data/*/*.parquet"]))
+    if is_table:
+        named = {"format": "iceberg", "table": {"catalog": "lake", "name": "shop.wide"}}
+        published["spec"]["hdfsLike"] = {**named, "snapshot": {"fromReadTime": {}}}
+        wide = spoilt(OUTPUT, "spec.outputFolder.table", named["table"])
+        wide = spoilt(wide, "spec.outputFolder.dataFormat", "ICEBERG")
     reader = stored(
         output("reader", **{"dataModel.rootDataSource.dataSource": "virtual"}), generation=1
     )
-    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, index, virtual, published, reader)
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, wide, index, virtual, published, reader)
     pointer = {"uri": "/out/wide/", "sequence": 4}
-    woken = store.put(newer(spoilt(OUTPUT, "status", {"manifest": pointer})))
+    woken = store.put(newer(spoilt(wide, "status", {"manifest": pointer})))
     assert woken == {key(OUTPUT), key(index), key(reader)}
 
 

@@ -13,7 +13,7 @@ from support.runner.quick import examples
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.common import parse_instant
-from snaploom.models.run import RunAction, SparkSettings, Submitter
+from snaploom.models.run import Accelerator, RunAction, SparkSettings, Submitter
 from snaploom.plan.bundles import SecretKey
 from snaploom.policy.variables import PINNED
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
@@ -273,6 +273,39 @@ def test_contradiction_with_the_operators_settings_is_refused(form: ApplicationF
     )
     with pytest.raises(SparkSettingsRefused, match="5 and 2"):
         written(form, request)
+
+
+@pytest.mark.parametrize(
+    ("own", "image", "version"),
+    [
+        ({}, "snaploom-spark-comet:latest", "4.1.4"),
+        ({"accelerator": "NONE"}, "snaploom-spark:latest", "4.3.0"),
+        ({"image": "own:1", "sparkVersion": "4.1.9"}, "own:1", "4.1.9"),
+    ],
+)
+def test_accelerator_chooses_the_image_unless_a_resource_does(
+    own: Raw, image: str, version: str
+) -> None:
+    everywhere = OperatorSettings().spark.model_copy(update={"accelerator": Accelerator.COMET})
+    spark = a_request(an_output(spark=own), settings=everywhere).spark
+    assert (spark.image, spark.spark_version) == (image, version)
+
+
+@every_spark_form
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ({"image": "own:1"}, "sparkVersion 4.3.0, of the image own:1"),
+        ({"sparkVersion": "4.10.0"}, "sparkVersion 4.10.0, of the image snaploom-spark-comet:"),
+    ],
+)
+def test_accelerator_with_another_spark_is_refused(
+    form: ApplicationForm, own: Raw, found: str
+) -> None:
+    request = a_request(an_output(spark={"accelerator": "COMET", **own}))
+    with pytest.raises(SparkSettingsRefused, match=found) as refused:
+        written(form, request)
+    assert "spec.run.spark.accelerator" in str(refused.value)
 
 
 @every_spark_form

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import random
+import re
 
 import duckdb
 import pandas
@@ -10,9 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.declared.sources import NOW, by_field, files, reader, snapshot_times
+from pyspark.sql.types import DoubleType
+from support.declared.sources import NOW, a_source, by_field, files, reader, snapshot_times
 
 from snaploom.errors import SnaploomError, SourceNotReadable
+from snaploom.sources.files.csv import (
+    LinesOf,
+    dialect_of,
+    plain_record,
+    unproved_files,
+    with_facts,
+)
+from snaploom.sources.files.values import ValueChecks
 from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
@@ -322,3 +333,82 @@ def test_any_text_that_python_writes_is_read(spark, tmp_path_factory, rows, endi
     path.write_bytes(written(rows, lineterminator=ending, quoting=quoting).encode())
 
     assert rows_of(spark, path) == rows
+
+
+# Lines that are plain records need no second look.
+
+A_K = [
+    {"name": "k", "dataType": {"string": {}}},
+    {"name": "v", "dataType": {"double": {}}},
+]
+PIECES = [
+    "a",
+    "1",
+    " ",
+    ",",
+    '"',
+    '""',
+    "\\",
+    "\r",
+    "\t",
+    "\x00",
+    "\x01",
+    "é",
+    "😀",
+    "\ufffd",
+    "a,b",
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"sep": "\t"}, {"sep": "||"}, {"quote": ""}], ids=str)
+def test_no_plain_record_has_a_fact_that_matters(spark, options):
+    chance, dialect = random.Random(7), dialect_of(options)
+    texts = ["".join(chance.choices(PIECES, k=chance.randint(0, 8))) for _ in range(4000)]
+    columns = "file string, block long, place long, line string, inside boolean"
+    values = [("f", 0, place, text, False) for place, text in enumerate(texts)]
+    lines = spark.createDataFrame(values, columns)
+    rows = with_facts(lines, dialect).select("line", "is_special", "is_garbled").collect()
+    is_plain = re.compile(f"{plain_record(dialect)}\r?").fullmatch
+    plain = [row for row in rows if is_plain(row.line) and max(row.line, default="") > " "]
+    assert len(plain) > 500
+    assert [row.line for row in plain if row.is_special or row.is_garbled] == []
+
+
+FILES = {
+    "plain": (b"k,v\nx,1.5\ny,\n", True), "quoted": (b'k,v\n"x, ""y""",1.5\n', True),
+    "crlf": (b"k,v\r\nx,1.5\r\n", True), "digits": (b"k,v\nx,0.12345678901234567\n", True),
+    "marked": (b"\xef\xbb\xbfk,v\nx,1\n", True), "empty": (b"", True),
+    "infinite": (b"k,v\nx,1e400\n", False), "nearly": (b"k,v\nx,1.9999999\n", False),
+    "twice": (b"k,v\nx,1\nk,v\n", False), "inside": (b'k,v\nx"y,1.5\n', False),
+    "cr": (b"k,v\nx\ry,1\n", False), "blank": (b"k,v\n\nx,1\n", False),
+    "fewer": (b"k,v\nx\n", False), "more": (b"k,v\nx,1,2\n", False),
+    "latin": (b"k,v\n\xe9,1\n", False), "nul": (b"k,v\n\x00,1\n", False),
+    "open": (b'k,v\n"x\ny",1\n', False),
+}  # fmt: skip
+
+
+def test_files_of_plain_lines_with_harmless_values_are_known(spark, tmp_path):
+    for name, (content, _) in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    declared = a_source(files("csv", "*", schemaFields=A_K)).spec.hdfs_like
+    harmless = ValueChecks(spark, "DataSource/s", declared).harmless(DoubleType())
+    some = LinesOf([str(tmp_path / name) for name in FILES], "k,v", [None, harmless])
+    found = unproved_files(spark, [some], dialect_of({}), {})
+    assert {url.rpartition("/")[2] for url in found} == {
+        n for n, (_, is_) in FILES.items() if not is_
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("k,v\nx,1.5\n", {"header": "true"}),
+        ('"v","k"\r\n1.5,x\r\n', {"header": "true"}),
+        ("k,v\nx,1.5\n", {"header": "true", "enforceSchema": "true"}),
+        ("x;1.5\n", {"sep": ";"}),
+    ],
+)
+def test_harmless_values_are_not_read_twice(spark, tmp_path, monkeypatch, text, options):
+    monkeypatch.setattr(ValueChecks, "check", lambda *_: pytest.fail("read twice"))
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    assert rows_of(spark, tmp_path / "*", formatOptions=options, schemaFields=A_K) == [("x", 1.5)]

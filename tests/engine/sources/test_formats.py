@@ -16,7 +16,7 @@ from support.declared.sources import NOW, a_bundle, files, reader, rows_at, save
 
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.policy.fileformats import spark_format
+from snaploom.policy.formatfaults import spark_format
 from snaploom.sources.readers import Sources
 from snaploom.spark.failures import translate
 

@@ -1,16 +1,20 @@
 """Values of text come through as they are written, or one error names file, line and field."""
 
 import json
+import random
 
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SourceNotReadable
 from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.sources.files.values import Writing, text_loss
 from snaploom.sources.readers import located
 from snaploom.spark.failures import translate
+from snaploom.spark.types import SIMPLE
 
 pytestmark = pytest.mark.spark
 
@@ -247,3 +251,27 @@ def test_a_long_value_is_cut_and_a_secret_is_not_shown(spark, tmp_path):
     assert error.message == "a value of score is no double"
     assert "hunter2" not in str(error)
     assert "x" * 90 not in str(error)
+
+
+HARMLESS = {
+    "float": ("0123456789.9", 12), "double": ("0123456789.9e-", 24),
+    "timestamp": ("01259-:. TZ", 24), "date": ("0129- T:Z", 14),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+def test_no_harmless_text_is_lost(spark, kind):
+    chance = random.Random(11)
+    letters, most = HARMLESS[kind]
+    texts = ["".join(chance.choices(letters, k=chance.randint(1, most))) for _ in range(6000)]
+    texts += [f"{chance.randint(0, 10 ** chance.randint(1, 10))}.{'9' * chance.randint(0, 9)}"
+              f"{chance.randint(0, 10 ** chance.randint(0, 20))}" for _ in range(6000)]  # fmt: skip
+    texts += [f"{chance.random()!r}e-{chance.randint(0, 99):02}" for _ in range(1000)]
+    days = [f"20{chance.randint(10, 99)}-0{chance.randint(1, 9)}-1{n % 9}" for n in range(500)]
+    texts += days + [f"{day} 1{n % 9}:00:00.{n}" for n, day in enumerate(days)]
+    loss = text_loss(SIMPLE[kind], Writing(False, False, False, False))
+    text = sf.col("text")
+    frame = spark.createDataFrame([(one,) for one in texts], "text string")
+    harmless = frame.where(text.rlike(f"^{loss.harmless}\\z"))
+    assert harmless.count() > 300
+    assert harmless.where(loss.is_lost(text)).head() is None

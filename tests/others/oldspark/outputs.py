@@ -14,18 +14,25 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
-from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+from support.declared.declarations import document, put
+from support.declared.shop import (
+    CUSTOMERS,
+    NOW,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    snaploom,
+    wide,
+)
+from support.declared.sources import by_field
 from support.servers.postgresserver import Postgres
 from support.servers.s3servers import S3Server
-from support.storage.folders import DAY, a_run, now
 from support.weaving.loom import Loom
+from support.weaving.oldspark import rows_by_duckdb
 
-from snaploom.files.stores import open_store
-from snaploom.models.common import EpochNanos
-from snaploom.output.folder import CrashPoint, open_folder
-from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.folder import CrashPoint
 from snaploom.reader import read
-from snaploom.sources.tables.iceberg import IcebergLibrary
 
 THIRD_DAY = "2024-05-03"
 DEAD_RUN = "20240101T000000000Z-0123456789ab"
@@ -48,6 +55,13 @@ class Kind:
         table = {"table": {"catalog": self.catalog, "name": self.name}} if self.catalog else {}
         return {"dataFormat": "ICEBERG", **table}
 
+    def source(self, folder: Path) -> dict[str, Any]:
+        """The table as a source, which has the snapshots of the output."""
+        by_name = {"table": self.declared.get("table")}
+        place = by_name if self.catalog else {"sourceUriGlobs": [f"file://{folder}/iceberg"]}
+        snapshot = by_field("snapshot_epoch", "UNIX_MILLISECONDS")
+        return {"hdfsLike": {"format": "iceberg", **place, "snapshot": snapshot}}
+
     def table(self, folder: Path) -> DataFrame:
         if self.catalog:
             return self.spark.table(f"{self.catalog}.{self.name}")
@@ -60,15 +74,18 @@ class Kind:
         frame = reader.load(place or f"file://{folder}/iceberg#snapshots")
         return [row.summary for row in frame.orderBy("committed_at").collect()]
 
-    def without_spark(self, folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Rows of the table as PyIceberg reads them, and as Polars does."""
+    def without_spark(self, folder: Path) -> list[list[dict[str, Any]]]:
+        """Rows of the table as PyIceberg, Polars and DuckDB read them."""
         if self.catalog == "rest":
+            duckdb = rows_by_duckdb(self.name, self.endpoint)
             table: Any = RestCatalog("rest", uri=self.endpoint).load_table(self.name)
             polars = pl.scan_iceberg(table).collect()
         else:
             newest = self._newest(folder)
+            duckdb = rows_by_duckdb(newest)
             table, polars = StaticTable.from_metadata(newest), pl.scan_iceberg(newest).collect()
-        return ordered(table.scan().to_arrow().to_pylist()), ordered(polars.to_dicts())
+        found = (table.scan().to_arrow().to_pylist(), polars.to_dicts(), duckdb)
+        return [ordered(rows) for rows in found]
 
     def _newest(self, folder: Path) -> str:
         if self.catalog:
@@ -145,14 +162,14 @@ def published(shop: Shop) -> list[str]:
 
 def collected(shop: Shop, kind: Kind) -> int:
     """Remove files of ended snapshots without grace, and return how many there were."""
-    if kind.catalog:
-        folder = open_folder(open_store(str(shop.published), False), IcebergLibrary(kind.spark))
-        garbage = find_garbage(folder.store, folder.read(), EpochNanos(now() + DAY), 0)
-        return len(collect_garbage(folder, garbage, a_run(start=now())))
-    options = ("--grace", "0s", "--below-reader-grace", "-o", "json")
-    result = snaploom("gc", shop.published, *options)
+    result = gc(shop, kind)
     assert result.code == 0, result.err
     return int(result.document["removed"])
+
+
+def gc(shop: Shop, kind: Kind) -> CommandResult:
+    place = ("wide", "-f", shop.write()) if kind.catalog else (shop.published,)
+    return snaploom("gc", *place, "--grace", "0s", "--below-reader-grace", "-o", "json")
 
 
 def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, kind, shop) -> None:
@@ -252,7 +269,7 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
         row["data"]["amount"] for row in found if row["snapshot_epoch"] == millis(SECOND_DAY)
     ] == [1.0]
     assert found == rows(read(spark, str(shop.published)))
-    assert kind.without_spark(shop.published) == (found, found)
+    assert kind.without_spark(shop.published) == [found] * 3
     assert collected(shop, kind) > 0
     assert rows(kind.table(shop.published)) == found
 
@@ -313,6 +330,75 @@ def _single_source(shop: Shop) -> dict[str, Any]:
     wide = shop.raw("wide")
     wide["spec"]["dataModel"] |= {"otherDataSources": [], "dataRelationships": []}
     return wide
+
+
+@pytest.mark.parametrize("kind", ["rest", "jdbc"], indirect=True)
+def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(
+    spark, kind, shop
+) -> None:
+    shop.run()
+    name = f"{kind.catalog}.{kind.name}"
+    result = snaploom("check", "wide", "-f", shop.write(), "-o", "json")
+    assert (result.code, result.document["table"]) == (0, {"name": name, "isChecked": True})
+    unseen = snaploom("check", shop.published, "--files-only")
+    assert (unseen.code, f"table {name} was not looked at" in unseen.out) == (0, True)
+    spark.sql(f"DELETE FROM {name} WHERE snapshot_epoch = {millis(SECOND_DAY)}")
+    result = snaploom("check", "wide", "-f", shop.write(), "-o", "json")
+    found = [(one["kind"], one["snapshot"][:10]) for one in result.document["faults"]]
+    assert (result.code, found) == (1, [("TABLE", SECOND_DAY)])
+
+
+@pytest.mark.parametrize("kind", ["rest", "jdbc"], indirect=True)
+def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
+    spark, kind, shop
+) -> None:
+    shop.run()
+    before, name = rows(kind.table(shop.published)), f"{kind.catalog}.{kind.name}"
+    newest = spark.table(f"{name}.refs").where("name = 'main'").first().snapshot_id
+    shop.day("orders", ORDERS[:1], SECOND_DAY)
+    when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", NOW, "--acknowledge-readers")
+    restate = ("restate", "wide", "-f", shop.write(), *when, "--reason", "wrong")
+    assert snaploom(*restate).code == 0
+    spark.sql(f"CALL {kind.catalog}.system.rollback_to_snapshot('{kind.name}', {newest})")
+    refused = gc(shop, kind)
+    assert (refused.code, "shows files that are to be removed" in refused.err) == (1, True)
+    assert rows(kind.table(shop.published)) == before
+    assert snaploom(*restate).code == 0
+    assert collected(shop, kind) > 0
+    assert rows(kind.table(shop.published)) == rows(read(spark, str(shop.published))) != before
+
+
+def test_output_is_a_source_of_another_one_which_has_its_turn_after_it(
+    spark, kind, shop, tmp_path
+) -> None:
+    query = {
+        "dataSource": "wide-table",
+        "alias": "w",
+        "dataQuery": "SELECT data.customer_id, max(customers.data.name) AS name, "
+        "sum(data.amount) AS spent FROM w GROUP BY data.customer_id",
+    }
+    second = wide(tmp_path, relationships=())
+    second["metadata"]["name"] = "a-first-by-name"
+    put(second["spec"], "dataModel.rootDataSource.dataSource", "spending")
+    put(second["spec"], "outputFolder.folderUri", f"file://{tmp_path}/spent/")
+    shop.documents += [
+        document("DataSource", "wide-table", kind.source(shop.published)),
+        document("DataSource", "spending", {"simpleVirtual": query}),
+        second,
+    ]
+    result = snaploom("run", "--all", "-f", shop.write(), "--now", NOW)
+    assert result.code == 0, result.err + result.out
+    found = read(spark, f"{tmp_path}/spent/").collect()
+    spent = {
+        (row.snapshot_epoch, row.data.customer_id, row.data.name, row.data.spent) for row in found
+    }
+    names = {row["customer_id"]: row["name"] for row in CUSTOMERS}
+    assert spent == {
+        (row["snapshot_epoch"], row["data"]["customer_id"],
+         names.get(row["data"]["customer_id"]), row["data"]["amount"])
+        for row in expected()
+    }  # fmt: skip
+    assert len(found) == len(expected())
 
 
 def test_sorted_snapshot_is_the_same_table(spark, kind, shop) -> None:

@@ -1,12 +1,23 @@
 """Tables of Iceberg and Delta as sources, joined with Parquet, row for row against plain Python."""
 
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.declared.shop import CUSTOMERS, NOW, ORDERS, SECOND_DAY, Shop, same_key, snaploom, wide
+from support.declared.shop import (
+    CUSTOMERS,
+    NOW,
+    ORDERS,
+    SECOND_DAY,
+    Shop,
+    done,
+    same_key,
+    snaploom,
+    wide,
+)
 from support.declared.sources import (
     READ_TIME,
     by_field,
@@ -16,6 +27,8 @@ from support.declared.sources import (
     snapshot_times,
     without_spark,
 )
+from support.servers.postgresserver import PASSWORD
+from support.weaving.oldspark import catalog_settings, jdbc_catalog
 
 from snaploom.errors import SourceNotReadable
 from snaploom.files.listed import NoOtherFiles
@@ -149,11 +162,97 @@ def test_table_read_by_time_of_reading_is_one_snapshot(spark, tmp_path, data_for
     assert len(rows_at(source, now)) == 3
 
 
-def test_iceberg_table_is_read_by_its_name_in_a_catalog(spark) -> None:
-    spark.createDataFrame(levels(DAYS[0])).writeTo("lake.db.levels").create()
-    now = parse_instant(NOW)
-    source = reader(spark, files("iceberg", "lake.db.levels"), now=now)
-    assert len(rows_at(source, now)) == 3
+def in_catalog(catalog: str, name: str = "") -> dict[str, Any]:
+    """The table `levels` of a catalog, in a namespace of its own, as a source declares it."""
+    table = {"catalog": catalog, "name": name or f"shop_{secrets.token_hex(4)}.levels"}
+    return {"format": "iceberg", "table": table, "snapshot": by_field("day", "ISO8601_DATE")}
+
+
+def made_in_catalog(spark: SparkSession, declared: dict[str, Any], place: Path) -> str:
+    """Make the table, with the rows of the first day; its name for Spark."""
+    catalog, name = declared["table"].values()
+    spark.sql(f"CREATE NAMESPACE {catalog}.{name.partition('.')[0]}")
+    writer = spark.createDataFrame(levels(DAYS[0])).writeTo(f"{catalog}.{name}").using("iceberg")
+    # The one of Hadoop's kind has its own place for tables.
+    (writer if catalog == "lake" else writer.tableProperty("location", f"file://{place}")).create()
+    return f"{catalog}.{name}"
+
+
+@pytest.mark.parametrize("catalog", ["rest", "jdbc", "lake"])
+def test_table_of_a_catalog_is_read_at_one_version(spark, tmp_path, catalog) -> None:
+    declared = in_catalog(catalog)
+    name = made_in_catalog(spark, declared, tmp_path / "levels")
+    source, day = reader(spark, {"hdfsLike": declared}), parse_instant(f"{DAYS[0]}T00:00:00Z")
+    assert (snapshot_times(source), without_spark({"hdfsLike": declared})) == ([day], None)
+    read = source.read(day)
+    newest = spark.table(f"{name}.refs").where("name = 'main'").first().snapshot_id
+    assert read.fingerprint == f"iceberg:{newest}"
+    assert read.listed.change(SourceFiles(NoOtherFiles())) is None
+    spark.createDataFrame(levels(DAYS[0], 5)).writeTo(name).append()
+    change = read.listed.change(SourceFiles(NoOtherFiles()))
+    assert (change.expected, change.is_of_read) == (f"version {newest}", False)
+    assert (len(read.frame.collect()), len(rows_at(source, day))) == (3, 3)
+    assert len(rows_at(reader(spark, {"hdfsLike": declared}), day)) == 6
+
+
+@pytest.mark.parametrize("catalog", ["rest", "jdbc"])
+def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(
+    spark, tmp_path, catalog
+) -> None:
+    shop = Shop(tmp_path).with_data()
+    source = in_catalog(catalog)
+    name = made_in_catalog(spark, source, tmp_path / "levels")
+    shop.documents = [
+        shop.raw("orders"),
+        {**shop.raw("customers"), "metadata": {"name": "levels"}, "spec": {"hdfsLike": source}},
+        same_key("customer-id", "customer_id", "orders", "levels"),
+        wide(tmp_path, "levels"),
+    ]
+
+    def published() -> tuple[list[int | None], str]:
+        found = read(spark, str(shop.published)).collect()
+        listed = snaploom("snapshots", shop.published, "-o", "json").document["snapshots"]
+        pinned = {one["fieldName"]: one["fingerprint"] for one in listed[0]["sources"]}
+        return sorted(row.levels.data.level for row in found if row.levels), pinned["levels"]
+
+    done(shop.run())
+    before, version = published()
+    spark.sql(f"UPDATE {name} SET level = 7 WHERE customer_id = 10")
+    when = ("--time", f"{DAYS[0]}T00:00:00Z", "--now", NOW, "--acknowledge-readers")
+    done(snaploom("restate", "wide", "-f", shop.write(), *when, "--reason", "corrected"))
+    after, later = published()
+    assert (before, after) == ([10, 11], [7, 11])
+    newest = spark.table(f"{name}.refs").where("name = 'main'").first().snapshot_id
+    assert version != later == f"iceberg:{newest}"
+
+
+def test_catalog_or_table_that_is_not_there_is_named_at_the_field_of_the_table(spark) -> None:
+    for catalog, found in (
+        ("pond", "no catalog of Iceberg"),
+        ("rest", "has no table of this name"),
+    ):
+        source = reader(spark, {"hdfsLike": in_catalog(catalog, "shop.none")})
+        with pytest.raises(SourceNotReadable, match=found) as raised:
+            source.listing()
+        assert raised.value.path == "spec.hdfsLike.table"
+        assert raised.value.resource == "DataSource/orders"
+
+
+def test_password_of_a_catalog_comes_from_the_environment_and_is_shown_nowhere(
+    spark, postgres, monkeypatch
+) -> None:
+    settings = catalog_settings("pond", **jdbc_catalog(postgres.port, "env:POND_PASSWORD"))
+    source = reader(spark, {"hdfsLike": in_catalog("pond", "shop.none")})
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        monkeypatch.setenv("POND_PASSWORD", f"not {PASSWORD}")
+        with pytest.raises(SourceNotReadable, match="does not serve the table") as refused:
+            source.listing()
+        assert PASSWORD not in str(refused.value)
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
 
 
 @FORMATS

@@ -44,6 +44,16 @@ def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
     assert (wrong - stated, missed - stated) == (set(), set())
 
 
+@pytest.mark.parametrize(("values", "is_stated"), [(40, False), (43, False), (50, True)])
+def test_numbers_beyond_a_sequence_of_keys_make_a_reference_a_guess(
+    tmp_path: Path, values: int, is_stated: bool
+) -> None:
+    lines = f"line_no,hero_id%{values} 400"
+    result = found(tmp_path, heroes="hero_id,legs%3 40", lines=lines)
+    assert links(result) == {"lines.hero_id > heroes.hero_id"}
+    assert [guess.what for guess in result.guesses] == ["lines.hero_id refers to"] * is_stated
+
+
 def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
     result = found(
         tmp_path,

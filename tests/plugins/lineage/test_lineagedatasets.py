@@ -73,6 +73,15 @@ def test_a_place_of_iceberg_is_a_dataset_by_itself() -> None:
     assert declared(DataSource.parse(raw)).datasets == (DatasetName("s3://lake", "tables/orders"),)
 
 
+def test_table_of_a_catalog_is_one_dataset_for_who_publishes_and_who_reads_it() -> None:
+    named = {"catalog": "lake", "name": "shop.wide"}
+    read = {"format": "iceberg", "table": named, "snapshot": {"fromReadTime": {}}}
+    raw = output("wide", **{"outputFolder.dataFormat": "ICEBERG", "outputFolder.table": named})
+    expected = DatasetName("lake", "shop.wide")
+    assert declared(source_of({"hdfsLike": read})).datasets == (expected,)
+    assert output_dataset(OutputDataset.parse(raw)) == expected
+
+
 def table(driver: str, reference: str, **address: Any) -> dict[str, Any]:
     return {
         "jdbc": {

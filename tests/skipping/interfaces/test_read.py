@@ -15,11 +15,12 @@ from support.weaving.smallmodels import key_field, relationship
 import snaploom
 from snaploom import skipping
 from snaploom.cli.main import run_command
+from snaploom.engine.publishedfiles import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.rowcounts import Weaving
 from snaploom.models.datarelationship import Normalization
 from snaploom.models.outputdataset import DataFormat
 from snaploom.models.report import RunPhase
-from snaploom.policy.fileformats import AVRO_CLASS, READ_OPTIONS, SPARK_FORMATS
+from snaploom.policy.fileformats import AVRO_CLASS
 from snaploom.skipping.spark.interfaces import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.types.merge import normalized

@@ -30,7 +30,8 @@ from support.servers.gotools import go_tool
 from support.servers.ports import free_ports
 
 from snaploom.models.common import parse_instant
-from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.decide.readiness import next_conditions
 
 Raw = dict[str, Any]
 MISSING = 404
@@ -226,8 +227,7 @@ def state_of(kind: str, given: Raw) -> State:
         "metadata": metadata,
         "spec": given.get("spec", {}),
     }
-    conditions = given.get("conditions")
-    if conditions is not None:
+    if (conditions := given.get("conditions")) is not None:
         values = (
             ConditionValue(ConditionType(type_), is_true, Reason(reason), message)
             for type_, (is_true, reason, message) in conditions.items()

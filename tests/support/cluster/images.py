@@ -102,19 +102,20 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
 BUILD = REPOSITORY / ".ci" / "images"
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
+COMET_IMAGE = "snaploom-spark-comet:test"
 
 
 def image_archive(name: str) -> Path:
-    """The archive (OCI) of the image `operator` or `spark`."""
+    """The archive (OCI) of the image `operator`, `spark` or `spark-comet`."""
     folder = released()
-    return the_file(folder, f"snaploom-{name}-*.oci.tar") if folder else built_archive(name)
+    return the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") if folder else built_archive(name)
 
 
 def bill_of_materials(name: str) -> Path:
     """What is in an image (CycloneDX)."""
     folder = released()
     if folder:
-        return the_file(folder, f"snaploom-{name}-*.cdx.json")
+        return the_file(folder, f"snaploom-{name}-[0-9]*.cdx.json")
     return built_archive(name).with_suffix(".cdx.json")
 
 

@@ -1,8 +1,8 @@
 """A cluster in which everything runs for real: nodes, Spark's operator, and our images.
 
 It is this machine's own, or any that a kubeconfig names in E2E_KUBECONFIG. Images then come from a
-registry of that cluster's, by the names in E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE; E2E_HOST is the
-address at which its pods reach servers of this machine, if they do at all.
+registry of that cluster's, by the names in E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and E2E_COMET_IMAGE;
+E2E_HOST is the address at which its pods reach servers of this machine, if they do at all.
 
 What is installed is the checkout, or files of releases that the environment names (`artifacts`).
 """
@@ -29,7 +29,7 @@ from support.cluster.cluster import (
 from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.clusternode import ADDRESS, NODE, import_archive, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
-from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
+from support.cluster.images import COMET_IMAGE, OPERATOR_IMAGE, SPARK_IMAGE, image_archive
 from support.documentation.packages import released, the_file
 
 
@@ -92,6 +92,8 @@ class Artifacts:
     """A folder, or an archive of Helm's."""
     operator: Image
     spark: Image
+    comet: Image | None
+    """Of runs with an accelerator; None for releases without it."""
 
 
 def present_chart() -> Path:
@@ -109,6 +111,7 @@ def present() -> Artifacts:
         present_chart(),
         Image(OPERATOR_IMAGE, image_archive("operator")),
         Image(SPARK_IMAGE, image_archive("spark")),
+        Image(COMET_IMAGE, image_archive("spark-comet")),
     )
 
 
@@ -120,14 +123,12 @@ def earlier() -> Artifacts | None:
 
 def of_release(folder: Path) -> Artifacts:
     """Those of a release; pods name its images by their digests."""
-    operator, spark = (
-        the_file(folder, f"snaploom-{name}-*.oci.tar") for name in ("operator", "spark")
+    operator, spark, *comet = (
+        Image(f"snaploom-{name}@{digest_of(archive)}", archive)
+        for name in ("operator", "spark", "spark-comet")
+        for archive in folder.glob(f"snaploom-{name}-[0-9]*.oci.tar")
     )
-    return Artifacts(
-        the_file(folder, CHART_PATTERN),
-        Image(f"snaploom-operator@{digest_of(operator)}", operator),
-        Image(f"snaploom-spark@{digest_of(spark)}", spark),
-    )
+    return Artifacts(the_file(folder, CHART_PATTERN), operator, spark, next(iter(comet), None))
 
 
 def digest_of(archive: Path) -> str:
@@ -141,6 +142,7 @@ def digest_of(archive: Path) -> str:
 
 OPERATOR_VARIABLE = "E2E_OPERATOR_IMAGE"
 SPARK_VARIABLE = "E2E_SPARK_IMAGE"
+COMET_VARIABLE = "E2E_COMET_IMAGE"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 PATIENCE = "--timeout=900s"
 _SMALL: Mapping[str, str] = {
@@ -163,6 +165,8 @@ class Product:
     chart: Path
     operator_image: str
     spark_image: str
+    comet_image: str
+    """Empty for releases without it."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,7 @@ class WholeCluster:
             "executor": small | {"instances": 1},
             "sparkConf": {**_SMALL, **self.spark_conf},
         }
+        comet = product.comet_image and {"comet": {"image": _split(product.comet_image)}}
         return {
             "image": _split(product.operator_image),
             "admission": {"replicas": 1},
@@ -204,6 +209,7 @@ class WholeCluster:
                 "image": _split(product.spark_image),
                 "namespaces": [*namespaces],
                 "application": application,
+                **(comet or {}),
             },
         }
 
@@ -282,8 +288,12 @@ def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
             products = {each: _imported(folder, each) for each in (first, newer)}
         with stages.stage("Spark's operator"):
             spark_operator = stack.enter_context(running_spark_operator(plane))
-        # There is no DNS, by which a driver would find the API server otherwise.
-        master = {"spark.kubernetes.driver.master": f"https://{SERVICE}:443"}
+        # There is no DNS, by which a driver would find the API server otherwise, and executors of
+        # Spark before 4.3 the driver.
+        master = {
+            "spark.kubernetes.driver.master": f"https://{SERVICE}:443",
+            "spark.kubernetes.executor.useDriverPodIP": "true",
+        }
         volumes = folder / "volumes"
         ours = products[first], products[newer]
         whole = WholeCluster(plane, *ours, ADDRESS, volumes, master)
@@ -292,9 +302,10 @@ def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
 
 def _imported(folder: Path, artifacts: Artifacts) -> Product:
     """Artifacts whose images were given to the node's container runtime."""
-    for image in (artifacts.operator, artifacts.spark):
+    images = (artifacts.operator, artifacts.spark, artifacts.comet)
+    for image in filter(None, images):
         import_archive(folder, image.reference, image.archive)
-    return Product(artifacts.chart, artifacts.operator.reference, artifacts.spark.reference)
+    return Product(artifacts.chart, *(image.reference if image else "" for image in images))
 
 
 @contextmanager
@@ -304,6 +315,7 @@ def _given(folder: Path, kubeconfig: Path) -> Iterator[WholeCluster]:
         present_chart(),
         os.environ.get(OPERATOR_VARIABLE, OPERATOR_IMAGE),
         os.environ.get(SPARK_VARIABLE, SPARK_IMAGE),
+        os.environ.get(COMET_VARIABLE, COMET_IMAGE),
     )
     whole = WholeCluster(cluster, product, product, os.environ.get(HOST_VARIABLE, ""))
     if "sparkapplications.sparkoperator.k8s.io" in cluster.kubectl("get", "crds", "-o", "name"):

@@ -105,14 +105,18 @@ SELECTORS = [{"metadata": {"k": "v"}}]
 BEHIND_TEXTS = (
     (common.DecimalType, {"scale": 11}),
     (common.TimeOffset, {"days": 1}),
-    (outputdataset.LocalDateTime, {"year": 2021}),
-    (outputdataset.LocalDateTime, {"year": 1900}),
+    (common.LocalDateTime, {"year": 2021}),
+    (common.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
     (windows.WindowAggregate, {"over": "1500ns"}),
+    (asof.ChildSnapshot, {"timeBefore": "1d"}),
+    (asof.ChildSnapshot, {"preference": "OLDEST"}),
+    (asof.ChildSnapshot, {"history": {"day": 1, "hour": 12}}),
+    (asof.ChildSnapshot, {"history": "1001d"}),
 )
 """Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""
-ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
+ONLY_WHERE_IT_STANDS = ((common.LocalDateTime, {"month": 4, "day": 31}),)
 """Faults that the schema refuses at the place of the model, and not of the model by itself."""
 
 _MODULES = {
@@ -191,6 +195,7 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     common.DecimalType: lambda part: _cast({"decimal": part}),
     common.TimeOffset: lambda part: _output(FOLDER | {"readerGrace": part}),
     datasource.DataSourceSpec: lambda part: ("DataSource", part),
+    datasource.HdfsLike: lambda part: _source("hdfsLike", part),
     datasource.SnapshotSettings: lambda part: _files(snapshot=part),
     datasource.FromFieldValue: lambda part: _files(snapshot={"fromFieldValue": part}),
     datasource.Credentials: lambda part: _source("jdbc", JDBC | {"credentials": part}),
@@ -207,13 +212,16 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
         "MetadataApplicator",
         {"fieldSelectors": [part], "metadata": {}},
     ),
-    outputdataset.LocalDateTime: lambda part: _interval(
+    common.LocalDateTime: lambda part: _interval(
         {"intervalStartDate": part, "intervalLength": {"day": 1}}
     ),
     outputdataset.FromInterval: _interval,
     outputdataset.FromCron: lambda part: _root({"fromCron": part}),
     outputdataset.SnapshotFilter: _root,
     outputdataset.OtherDataSource: lambda part: _output(otherDataSources=[part]),
+    asof.ChildSnapshot: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "snapshot": part}]
+    ),
     asof.AsOf: lambda part: _output(
         otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
     ),

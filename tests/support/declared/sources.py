@@ -13,7 +13,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
-from snaploom.policy.fileformats import spark_format
+from snaploom.policy.formatfaults import spark_format
 from snaploom.sources.port import SourceReader
 from snaploom.sources.readers import Sources
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark

@@ -53,6 +53,7 @@ DOMAINS = {
          hero_id>heroes item_0+item_1+item_2>items~0:.2
         ?bans 300: turn=1..10 match_id>matches hero_id|banned_hero_id>heroes
         ?abilities 260: id|ability_id=# cooldown=0..60 level=1..4 hero_id>heroes
+        lores 400: lore=# hero_id=1..140 length=10..90
         """,
     "places": """
         continents 7: code|continent_code=@@ name=C#

@@ -11,7 +11,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submit.manifests import RunRequest, merged_settings
+from snaploom_operator.submit.manifests import RunRequest, run_settings
 
 RUN = "ods-orders-0a1b2c3d"
 UID = "0f0e0d0c-1111-2222-3333-444455556666"
@@ -69,7 +69,7 @@ def a_request(
         owner=of,
         run=run.model_copy(update=_taken(changes, CurrentRun)),
         started_at=parse_instant(STARTED_AT),
-        spark=merged_settings(of.spec.run.spark, operator.spark),
+        spark=run_settings(of.spec.run.spark, operator),
         bundle=f"{name}-bundle",
         settings=operator.model_copy(update=_taken(changes, OperatorSettings)),
     )

@@ -40,6 +40,7 @@ def changed_document(
         "snapshot-id": secrets.randbits(60),
         "parent-snapshot-id": document.get("current-snapshot-id"),
         "summary": dict(change.summary),
+        "files": files,
     }
     store.put_if_absent(f"{VERSIONS}{snapshot['snapshot-id']}.avro", b"files")
     document["files"] = files
@@ -90,6 +91,20 @@ class PlainCatalogTable:
         found = self.read()
         assert found is not None
         return frozenset(f"{one['snapshot-id']}.avro" for one in found.lineage())
+
+    def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
+        found = self.read()
+        assert found is not None
+        shown = {
+            one["snapshot-id"]: frozenset(files) & {key for kept in one.get("files", {}).values()
+                                                    for key in kept}
+            for one in found.document.get("snapshots", [])
+        }  # fmt: skip
+        return {number: keys for number, keys in shown.items() if keys}
+
+    def rows(self, field_name: str) -> Mapping[str, int]:
+        """Ten in each file, as `writes` has it."""
+        return {value: 10 * len(files) for value, files in files_of_table(self.store).items()}
 
     def drop(self) -> None:
         self.store.delete([version_key(number) for number in self._numbers()])

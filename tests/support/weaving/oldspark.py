@@ -1,9 +1,11 @@
 """The oldest PySpark that is supported, the libraries of tables for it, and catalogs."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from support.servers.postgresserver import USER
 
@@ -16,10 +18,8 @@ def table_jars() -> list[str]:
 
 
 def s3a_jars() -> str:
-    """Hadoop's S3 client as a class path: the one for the oldest PySpark, and what it needs."""
-    newest = sorted(Path(_output_of("jars", "s3a")).glob("*.jar"))
-    others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
-    return ":".join(map(str, (*Path(_output_of("jars", "s3aold")).glob("*.jar"), *others)))
+    """Hadoop's S3 client for the oldest PySpark, and what it needs, as a class path."""
+    return ":".join(map(str, sorted(Path(_output_of("jars", "s3a", "s3aold")).glob("*.jar"))))
 
 
 def jdbc_catalog(port: int, password: str) -> dict[str, str]:
@@ -36,6 +36,36 @@ def catalog_settings(name: str, **properties: str) -> dict[str, str]:
     return own | {f"{prefix}.{key}": value for key, value in properties.items()}
 
 
+def rows_by_duckdb(table: str, catalog: str = "") -> list[dict[str, Any]]:
+    """Rows of an Iceberg table as DuckDB reads them: of a REST catalog, else by its metadata.
+
+    DuckDB's extension for Iceberg is made for another version of it than the environment has.
+    """
+    folder = _output_of("apart", "duckdbtables")
+    program = [sys.executable, "-c", _DUCKDB, folder, table, catalog]
+    environment = {**os.environ, "PYTHONPATH": folder}
+    done = subprocess.run(program, env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
+
+
+_DUCKDB = """
+import json, sys, glob, duckdb
+folder, table, catalog = sys.argv[1:]
+reader = duckdb.connect()
+for name in ("avro", "httpfs", "iceberg"):
+    (path,) = glob.glob(f"{folder}/duckdb_extension_{name}/extensions/*/{name}.duckdb_extension")
+    reader.execute(f"LOAD '{path}'")
+if catalog:
+    options = f"TYPE iceberg, ENDPOINT '{catalog}', AUTHORIZATION_TYPE 'none'"
+    reader.execute(f"ATTACH '' AS lake ({options})")
+place = f"lake.{table}" if catalog else f"iceberg_scan('{table}')"
+found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
+print(json.dumps([json.loads(row) for row, in found]))
+"""
+
+
 def comet_jar() -> Path:
     (jar,) = Path(_output_of("jars", "comet")).glob("*.jar")
     return jar
@@ -43,7 +73,7 @@ def comet_jar() -> Path:
 
 def run_tests(*files: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run test files on the oldest PySpark, with some environment variables."""
-    places = [_output_of("oldspark"), os.environ.get("PYTHONPATH", "")]
+    places = [_output_of("apart", "oldspark"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Neither a Spark home nor the workers' of the process that runs us.
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"):

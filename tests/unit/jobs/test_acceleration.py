@@ -101,7 +101,8 @@ def test_what_is_shuffled_is_encrypted_where_spark_is_to_encrypt(is_encrypted: b
 
 
 def test_reasons_are_those_behind_the_plan_without_numbers_of_columns() -> None:
-    plan = "(1) Scan parquet\n\n== Extended Information (Comet) ==\nrand(a#12L) is not native\n\n"
+    reasons = "rand(a#12L) is not native\n)) AS b: the rest of a quoted text with a line break\n\n"
+    plan = f"(1) Scan parquet\n\n== Extended Information (Comet) ==\n{reasons}"
     assert reasons_of(plan) == ["rand(a) is not native"]
     assert reasons_of("(1) Scan parquet") == []
 

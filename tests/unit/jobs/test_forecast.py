@@ -17,7 +17,7 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.explain import plan_json, plan_text
 from snaploom.plan.intervals import SourceSnapshots
-from snaploom.plan.plan import PublishedState, followed, plan_run, publishing_times
+from snaploom.plan.plan import PublishedState, followed, plan_offline, plan_run, publishing_times
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action
 from snaploom.run.runevents import Estimate, estimate_of
@@ -70,7 +70,7 @@ def test_the_forecast_is_what_a_run_deletes(
         published(folder, number)
     state = published_state(folder.store, folder.log.read())
     listed = {"customer": SourceSnapshots.of(map(day, held | offered))}
-    plan = plan_run(declared, listed, state, present)
+    plan = plan_run(plan_offline(declared), listed, state, present)
     due = publishing_times(plan.snapshots or ())
     snapshots = (
         replace(one, action=Action.SKIP) if (one.time - day(0)) // DAY in stopped else one
@@ -91,13 +91,13 @@ def test_with_nothing_due_nothing_is_deleted() -> None:
     state = PublishedState(tuple(HeldSnapshot(day(n), now()) for n in range(3)))
     listed = {"customer": SourceSnapshots.of(map(day, range(3)))}
     declared = bundle({"maxOldSnapshots": 0})
-    assert plan_run(declared, listed, state, now()).removing == ()
+    assert plan_run(plan_offline(declared), listed, state, now()).removing == ()
 
 
 def test_a_plan_shows_what_is_deleted_and_by_which_rule() -> None:
     state = PublishedState(tuple(HeldSnapshot(day(n), now()) for n in range(8)))
     listed = {"customer": SourceSnapshots.of(map(day, range(9)))}
-    plan = plan_run(bundle({"maxOldSnapshots": 1}), listed, state, now())
+    plan = plan_run(plan_offline(bundle({"maxOldSnapshots": 1})), listed, state, now())
     line = next(line for line in plan_text(plan).splitlines() if line.startswith("DELETE"))
     assert line.startswith("DELETE  7 snapshots by maxOldSnapshots: 2020-01-01T00:00:00Z, ")
     assert line.endswith(" and 2 more")
@@ -109,7 +109,7 @@ def test_a_plan_shows_what_is_deleted_and_by_which_rule() -> None:
 
 def test_candidates_that_are_skipped_alike_have_one_line() -> None:
     listed = {"customer": SourceSnapshots.of(map(day, range(40)))}
-    plan = plan_run(bundle({}), listed, PublishedState(), now(), limit=1)
+    plan = plan_run(plan_offline(bundle({})), listed, PublishedState(), now(), limit=1)
     lines = plan_text(plan).splitlines()
     assert sum(line.startswith(("PUBLISH", "SKIP")) for line in lines) == 2
     assert lines[-1].startswith("     38 more, 2020-01-03T00:00:00Z to 2020-02-09T00:00:00Z  LIMIT")
@@ -127,8 +127,8 @@ def test_what_was_deleted_by_its_publication_s_age_is_not_planned_again() -> Non
     assert delete_old_snapshots(folder, a_run(), bundle.output, now()) == (day(0),)
     state = published_state(folder.store, folder.log.read())
     listed = {"customer": SourceSnapshots.of([day(0), day(1)])}
-    assert plan_run(bundle, listed, state, now()).snapshots == ()
-    unheard_of = plan_run(bundle, listed, PublishedState(), now()).snapshots or ()
+    assert plan_run(plan_offline(bundle), listed, state, now()).snapshots == ()
+    unheard_of = plan_run(plan_offline(bundle), listed, PublishedState(), now()).snapshots or ()
     assert [one.time for one in unheard_of] == [day(0), day(1)]
 
 

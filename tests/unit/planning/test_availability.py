@@ -5,11 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.joinmodels import Relation, customer_model, model, output_of
 
+from snaploom.models.asof import ChildSnapshot
 from snaploom.models.common import EpochNanos, MissingMode, Preference, TimeOffset, parse_instant
-from snaploom.models.outputdataset import ChildSnapshot, HivePartitioned
+from snaploom.models.outputdataset import HivePartitioned
 from snaploom.models.report import ExclusionReason
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
-from snaploom.plan.steps import Action, Availability, availability, choose, recurring_subtrees
+from snaploom.plan.steps import (
+    Action,
+    Availability,
+    availability,
+    choose,
+    gaps,
+    recurring_subtrees,
+)
 from snaploom.plan.times import partition_clashes, partition_of
 from snaploom.plan.tree import JoinNode, JoinTree, plan_tree
 
@@ -106,29 +114,29 @@ def test_windows_are_inclusive(
 ) -> None:
     rules = ChildSnapshot(time_before=TimeOffset(hour=before), time_after=TimeOffset(hour=after))
     found = choose(rules, SourceSnapshots.of(map(hour, offered)), hour(5), hour(9), "UTC")
-    assert found == (None if expected is None else hour(expected))
+    assert found == (() if expected is None else (hour(expected),))
 
 
 def test_windows_follow_the_calendar_of_the_zone() -> None:
     noon = parse_instant("2020-03-08T16:00:00Z")  # 12:00 in New York, clocks changed at 02:00
     day_before = SourceSnapshots.of([parse_instant("2020-03-07T17:00:00Z")])
     rules = ChildSnapshot(time_before=TimeOffset(day=1))
-    assert choose(rules, day_before, noon, noon, "America/New_York") == day_before.times[0]
+    assert choose(rules, day_before, noon, noon, "America/New_York") == day_before.times
     late = SourceSnapshots.of([parse_instant("2020-03-07T16:30:00Z")])
-    assert choose(rules, late, noon, noon, "America/New_York") is None
-    assert choose(rules, late, noon, noon, "UTC") == late.times[0]
+    assert choose(rules, late, noon, noon, "America/New_York") == ()
+    assert choose(rules, late, noon, noon, "UTC") == late.times
 
 
 def test_a_source_without_history_serves_only_windows_that_hold_now() -> None:
     rules = ChildSnapshot(time_after=TimeOffset(hour=2))
-    assert choose(rules, READ_TIME, hour(7), hour(9), "UTC") == hour(9)
-    assert choose(rules, READ_TIME, hour(6), hour(9), "UTC") is None
+    assert choose(rules, READ_TIME, hour(7), hour(9), "UTC") == (hour(9),)
+    assert choose(rules, READ_TIME, hour(6), hour(9), "UTC") == ()
 
 
 def test_a_window_may_reach_beyond_the_calendar() -> None:
     rules = ChildSnapshot(time_before=TimeOffset(year=9999), preference=Preference.OLDEST)
     found = choose(rules, SourceSnapshots.of([hour(-5000), hour(0)]), hour(1), hour(1), "UTC")
-    assert found == hour(-5000)
+    assert found == (hour(-5000),)
 
 
 @given(
@@ -146,7 +154,90 @@ def test_choice_agrees_with_a_check_of_every_snapshot(
         time_after=TimeOffset(hour=after),
     )
     found = choose(rules, SourceSnapshots.of(map(hour, offered)), hour(time), hour(99), "UTC")
-    assert found == (None if best is None else hour(best))
+    assert found == (() if best is None else (hour(best),))
+
+
+def of_history(
+    offered: list[float], mode: MissingMode = MissingMode.ERROR, time: float = 9
+) -> Availability:
+    """A source with these snapshots, of which five hours are taken."""
+    tree = plan_tree(model("r", {"x": Relation(("r", "a"))}).graph())
+    rules = {"a": ChildSnapshot(history=TimeOffset(hour=5), snapshot_missing_mode=mode)}
+    there = {"a": SourceSnapshots.of(map(hour, offered))}
+    return availability(tree, rules, there, hour(time), hour(99), "UTC")
+
+
+def hours(found: Availability) -> list[float]:
+    return [(time - START) / HOUR for time in dict(found.sources).get("a", ())]
+
+
+def test_history_takes_all_snapshots_after_its_start_up_to_its_end() -> None:
+    found = of_history([1, 2, 3, 4, 5, 6, 6.5, 7, 8, 9, 10])
+    assert (hours(found), found.notes) == ([5, 6, 6.5, 7, 8, 9], ())
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "is_warned"),
+    [
+        (MissingMode.ERROR, Action.FAIL, False),
+        (MissingMode.SKIP_IGNORE, Action.SKIP, False),
+        (MissingMode.CONTINUE_WARN, Action.PUBLISH, True),
+        (MissingMode.CONTINUE_IGNORE, Action.PUBLISH, False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("offered", "gap"),
+    [
+        pytest.param(
+            [4, 5, 6, 9], "after 2020-01-01T06:00:00Z up to 2020-01-01T08:00:00Z", id="inside"
+        ),
+        pytest.param(
+            [5, 6, 7, 8], "after 2020-01-01T08:00:00Z up to 2020-01-01T09:00:00Z", id="last"
+        ),
+        pytest.param(
+            [1, 6, 7, 8, 9], "after 2020-01-01T04:00:00Z up to 2020-01-01T05:00:00Z", id="1st"
+        ),
+    ],
+)
+def test_gap_of_a_history_is_treated_as_a_missing_snapshot(
+    offered: list[float], gap: str, mode: MissingMode, action: Action, is_warned: bool
+) -> None:
+    found = of_history(offered, mode)
+    assert found.action is action
+    text = " ".join((found.message, *found.notes))
+    assert (gap in text) is (is_warned or action is not Action.PUBLISH)
+    assert not found.excluded
+    if action is Action.PUBLISH:
+        assert hours(found) == [at for at in offered if at > 4]
+
+
+@pytest.mark.parametrize("mode", [MissingMode.ERROR, MissingMode.SKIP_WARN])
+def test_history_that_begins_with_its_source_is_taken_with_a_warning(mode: MissingMode) -> None:
+    found = of_history([7, 8, 9], mode)
+    assert (found.action, hours(found)) == (Action.PUBLISH, [7, 8, 9])
+    assert "every hour of the last 5h: none after 2020-01-01T04:00:00Z" in found.notes[0]
+    assert of_history([], mode).action is not Action.PUBLISH
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(5, 45))
+def test_history_agrees_with_a_check_of_every_quarter_of_an_hour(
+    offered: set[int], time: int
+) -> None:
+    found = of_history([n / 4 for n in offered], MissingMode.CONTINUE_WARN, time / 4)
+    inside = [n for n in sorted(offered) if time - 20 < n <= time]
+    assert hours(found) == [n / 4 for n in inside]
+    parts = [any(end - 4 < n <= end for n in inside) for end in range(time, time - 20, -4)]
+    assert bool(found.notes) is (bool(inside) and not all(parts))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia"])
+def test_days_at_midnight_of_utc_are_no_gaps_where_clocks_change(zone: str) -> None:
+    days = tuple(EpochNanos(START + n * 24 * HOUR) for n in range(366))
+    rules = ChildSnapshot(history=TimeOffset(day=30))
+    for time in days[40:]:
+        taken = choose(rules, SourceSnapshots.of(days), time, time, zone)
+        assert not gaps(rules, taken, time, zone)
+        assert len(taken) in (29, 30, 31)
 
 
 @given(
@@ -222,7 +313,7 @@ WHOLE = JoinTree(
 
 
 def kept(*visits: dict[str, int]) -> list[list[int]]:
-    times = [{name: EpochNanos(time) for name, time in visit.items()} for visit in visits]
+    times = [{name: (EpochNanos(time),) for name, time in visit.items()} for visit in visits]
     return [sorted(found) for found in recurring_subtrees(WHOLE, times)]
 
 
@@ -251,7 +342,7 @@ def test_single_snapshot_keeps_nothing() -> None:
 @given(st.lists(st.lists(st.integers(0, 1), min_size=4, max_size=4), min_size=1, max_size=5))
 def test_names_are_equal_exactly_for_equal_subtrees(rows: list[list[int]]) -> None:
     fields = [node.field_name for node in WHOLE.nodes]
-    visits = [dict(zip(fields, map(EpochNanos, row), strict=True)) for row in rows]
+    visits = [dict(zip(fields, ((EpochNanos(n),) for n in row), strict=True)) for row in rows]
     below = {1: ("a", "c"), 2: ("b",), 3: ("c",)}
     found = [
         (name, number, tuple(visit[field] for field in below[number]))

@@ -31,6 +31,12 @@ from snaploom.policy.references import ReadGraph
 from snaploom.validate.outputs import upstream_outputs
 from snaploom.validate.validator import validate
 
+TABLE_SOURCE: Raw = {
+    "format": "iceberg",
+    "table": {"catalog": "lake", "name": "shop.wide"},
+    "snapshot": {"fromReadTime": {}},
+}
+
 
 def reading(name: str, *globs: str, folder: str = "") -> list[Raw]:
     """An output of one source that reads globs."""
@@ -77,6 +83,19 @@ def test_output_is_read_when_files_can_be_in_its_folder(
     raws = [*reading("up", "/raw/*/*", folder=folder), *reading("down", "/raw/*", glob)]
     assert upstream(raws, "down") == (["up"] if is_read else [])
     assert upstream(raws, "up") == []
+
+
+@pytest.mark.parametrize(
+    ("table", "is_read"),
+    [("lake shop.wide", True), ("lake shop.wide2", False), ("pond shop.wide", False)],
+)
+def test_output_that_is_a_table_is_read_by_sources_that_name_it(table: str, is_read: bool) -> None:
+    wanted = dict(zip(("catalog", "name"), table.split(), strict=True))
+    down = reading("down", "/raw/*")
+    down[0]["spec"]["hdfsLike"] = TABLE_SOURCE | {"table": wanted}
+    up = reading("up", "/raw/*")
+    up[1]["spec"]["outputFolder"] |= {"dataFormat": "ICEBERG", "table": TABLE_SOURCE["table"]}
+    assert upstream([*up, *down], "down") == (["up"] if is_read else [])
 
 
 def test_outputs_behind_virtual_sources_are_read() -> None:

@@ -26,8 +26,8 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.run import RunAction
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import SecretKey, bundle_for, secret_keys
-from snaploom.policy.fileformats import BUILT_IN, REFUSED, spark_format
-from snaploom.policy.formatfaults import FormatPlace, format_findings
+from snaploom.policy.fileformats import BUILT_IN
+from snaploom.policy.formatfaults import REFUSED, FormatPlace, format_findings, spark_format
 from snaploom.policy.secretdetection import names_a_secret, secret_findings, secret_form
 from snaploom.skipping.stores.folder import uri_of_store
 from snaploom.sources.prefix import (

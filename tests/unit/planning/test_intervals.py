@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from support.runner.quick import examples
 from whenever import PlainDateTime
 
+from snaploom.models.asof import ChildSnapshot
 from snaploom.models.common import EpochNanos, Preference, TimeOffset, format_instant, parse_instant
-from snaploom.models.outputdataset import ChildSnapshot, SnapshotFilter
+from snaploom.models.outputdataset import SnapshotFilter
 from snaploom.models.report import SnapshotReason
 from snaploom.plan.intervals import (
     NEVER,

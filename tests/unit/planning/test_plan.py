@@ -72,7 +72,7 @@ def planned(
         name: SourceSnapshots.of(day(d) for d in days if d not in (missing or {}).get(name, ()))
         for name in NAMES
     }
-    return plan_run(given, offered, published or PublishedState(), day(now), limit)
+    return plan_run(plan_offline(given), offered, published or PublishedState(), day(now), limit)
 
 
 def outcomes(plan: RunPlan) -> list[tuple[float, str, str]]:
@@ -103,12 +103,12 @@ def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
 def test_removal_of_ended_snapshots_follows_what_is_published_and_is_reported() -> None:
     offered = {name: SourceSnapshots.of([day(1)]) for name in NAMES}
     ended = PublishedState(waiting=2)
-    plan = plan_run(bundle(), offered, ended, day(99))
+    plan = plan_run(plan_offline(bundle()), offered, ended, day(99))
     assert (plan.steps[-1], plan_json(plan)["collect"]) == (CollectEnded(2), {"endedSnapshots": 2})
     assert plan_text(plan).endswith(
         "COLLECT files of 2 ended snapshots, as far as readerGrace has passed\n"
     )
-    nothing = plan_run(bundle(), offered, PublishedState((), (day(1),), 2), day(99))
+    nothing = plan_run(plan_offline(bundle()), offered, PublishedState((), (day(1),), 2), day(99))
     assert (nothing.steps, plan_json(nothing)["collect"]) == ((), None)
 
 
@@ -173,7 +173,7 @@ def test_newest_of_an_open_interval_is_warned_about() -> None:
     [finding] = planned(bundle(), 1, 2, now=2.5).findings
     assert (finding.code, finding.severity.value) == ("SL306", "WARNING")
     assert planned(bundle(), 1, 2, now=3).findings == ()
-    now_only = bundle_of(Model("r", {}, []))
+    now_only = plan_offline(bundle_of(Model("r", {}, [])))
     assert plan_run(now_only, {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
 
 
@@ -183,7 +183,7 @@ def test_intervals_by_cron_are_planned_like_the_others() -> None:
     raw["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"] = {"fromCron": cron}
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
     offered = {"r": SourceSnapshots.of(day(d) for d in (1, 1.3, 1.7, 2.2, 2.3, 2.5))}
-    plan = plan_run(given, offered, PublishedState((), (day(1.4),)), day(2.6))
+    plan = plan_run(plan_offline(given), offered, PublishedState((), (day(1.4),)), day(2.6))
     assert outcomes(plan) == [(2.5, "PUBLISH", "NEW_SNAPSHOT")]
     assert [(f.code, f.path.rpartition("snapshotFilter.")[2]) for f in plan.findings] == [
         ("SL306", "fromCron.preference")
@@ -196,11 +196,11 @@ def test_an_interval_beyond_the_calendar_is_open_for_ever() -> None:
     filter_["fromInterval"]["intervalLength"] = {"year": 9000}
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
     offered = {"r": SourceSnapshots.of([day(1)])}
-    [finding] = plan_run(given, offered, PublishedState(), day(9)).findings
+    [finding] = plan_run(plan_offline(given), offered, PublishedState(), day(9)).findings
     assert "the end of the calendar" in finding.expected
     filter_["fromInterval"]["onlyClosedIntervals"] = True
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
-    [snapshot] = plan_run(given, offered, PublishedState(), day(9)).snapshots or ()
+    [snapshot] = plan_run(plan_offline(given), offered, PublishedState(), day(9)).snapshots or ()
     assert snapshot.reason is SnapshotReason.INTERVAL_OPEN
 
 
@@ -212,21 +212,22 @@ def test_snapshots_that_share_a_partition_stop_the_run() -> None:
     filter_["fromInterval"]["intervalStartDate"]["nano"] = 500_000_000
     given = bundle_of(Model("r", {}, []), OutputDataset.parse(output))
     around = [EpochNanos(day(1) + tenths * 10**8) for tenths in (4, 6)]
-    plan = plan_run(given, {"r": SourceSnapshots.of(around)}, PublishedState(), day(9))
+    offered = {"r": SourceSnapshots.of(around)}
+    plan = plan_run(plan_offline(given), offered, PublishedState(), day(9))
     assert [finding.code for finding in plan.findings] == ["SL305"]
     assert not plan.is_valid
 
 
 def test_a_tree_with_errors_has_no_snapshots_to_plan() -> None:
     declared = Model("customer", {}, ["x"])
-    plan = plan_run(bundle_of(declared), {}, PublishedState(), day(9))
+    plan = plan_run(plan_offline(bundle_of(declared)), {}, PublishedState(), day(9))
     assert (plan.snapshots, plan.is_valid) == (None, False)
 
 
 def test_tolerated_unreachable_sources_are_excluded_from_every_snapshot() -> None:
     declared = Model("customer", {}, ["x"], modes={"x": "CONTINUE_IGNORE"})
     offered = {"customer": SourceSnapshots.of([day(1)])}
-    plan = plan_run(bundle_of(declared), offered, PublishedState(), day(9))
+    plan = plan_run(plan_offline(bundle_of(declared)), offered, PublishedState(), day(9))
     found: Any = plan_json(plan)
     assert found["candidates"][0]["excluded"] == [{"fieldName": "x", "reason": "PATH_MISSING"}]
 
@@ -244,8 +245,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     assert found["joins"][-1] == {
         "number": 4, "fieldName": "group_attributes", "source": "group_attributes",
         "parent": "customer_group", "relationship": "group_id", "depth": 2, "groupBy": [],
-        "asOf": None,
-        "windows": None,
+        "asOf": None, "windows": None, "history": None,
     }  # fmt: skip
     assert found["candidates"] == [
         {
@@ -257,6 +257,8 @@ def test_json_of_a_plan_is_the_contract() -> None:
                 "customer_address": "2020-01-02T00:00:00Z",
                 "customer_contact": "2020-01-02T00:00:00Z",
             },
+            "histories": {},
+            "notes": [],
             "excluded": [
                 {"fieldName": "customer_group", "reason": "SNAPSHOT_MISSING"},
                 {"fieldName": "group_attributes", "reason": "PARENT_EXCLUDED"},
@@ -369,8 +371,8 @@ def test_text_shows_the_snapshot_taken_of_each_source() -> None:
     plan = planned(bundle(), 1, 2, now=2.5)
     assert plan.snapshots is not None
     last = plan.snapshots[-1]
-    sources = tuple((name, day(1) if name == "customer_group" else time)
-                    for name, time in last.sources)  # fmt: skip
+    sources = tuple((name, (day(1),) if name == "customer_group" else times)
+                    for name, times in last.sources)  # fmt: skip
     text = plan_text(replace(plan, snapshots=(replace(last, sources=sources),)))
     first, newest, older = text.splitlines()[-3:]
     assert first.startswith("PUBLISH")
@@ -378,6 +380,26 @@ def test_text_shows_the_snapshot_taken_of_each_source() -> None:
         "        from 2020-01-03T00:00:00Z  customer_address, customer_contact, group_attributes"
     )
     assert older == "        from 2020-01-02T00:00:00Z  customer_group"
+
+
+def test_plan_shows_the_snapshots_of_a_history_and_its_gaps() -> None:
+    plan = planned(bundle(), 1, 2, now=2.5)
+    assert plan.snapshots is not None
+    last = plan.snapshots[-1]
+    sources = tuple((name, (day(0), day(2)) if name == "customer_group" else times)
+                    for name, times in last.sources)  # fmt: skip
+    last = replace(last, sources=sources, notes=("customer_group: none of 2020-01-02",))
+    plan = replace(plan, snapshots=(last,))
+    history, _, warning = plan_text(plan).splitlines()[-3:]
+    assert history == (
+        "        from 2020-01-01T00:00:00Z to 2020-01-03T00:00:00Z, 2 snapshots  customer_group"
+    )
+    assert warning == "        warning: customer_group: none of 2020-01-02"
+    (shown,) = json.loads(json.dumps(plan_json(plan)))["candidates"]
+    times = ["2020-01-01T00:00:00Z", "2020-01-03T00:00:00Z"]
+    assert (shown["histories"], shown["sources"]["customer_group"]) == (
+        {"customer_group": times}, times[-1],
+    )  # fmt: skip
 
 
 def test_drawings_show_sources_keys_and_the_tree() -> None:
@@ -431,7 +453,7 @@ def test_a_thousand_sources_are_planned_whole() -> None:
     declared = model("s0", relations, max_depth=32)
     given = bundle_of(declared)
     listing = SourceSnapshots.of(day(number) for number in range(30))
-    plan = plan_run(given, dict.fromkeys(names, listing), PublishedState(), day(99))
+    plan = plan_run(plan_offline(given), dict.fromkeys(names, listing), PublishedState(), day(99))
     plan_json(plan)
     assert plan.snapshots is not None
     assert [len(snapshot.sources) for snapshot in plan.snapshots] == [len(declared.others) + 1] * 30
@@ -458,8 +480,8 @@ def test_restated_snapshot_that_the_run_would_delete_fails_before_it_is_woven(
 ) -> None:
     held = PublishedState(tuple(HeldSnapshot(day(d), day(d)) for d in (1, 2, 3)))
     offered = {name: SourceSnapshots.of(map(day, (1, 2, 3))) for name in NAMES}
-    given = bundle(snapshotAutoDelete=rules)
-    plan = plan_run(given, offered, held, day(100), None, Selection(restated=day(restated)), day(8))
+    given, again = plan_offline(bundle(snapshotAutoDelete=rules)), Selection(restated=day(restated))
+    plan = plan_run(given, offered, held, day(100), None, again, day(8))
     ((_, *found),) = outcomes(plan)
     assert tuple(found) == outcome
     assert day(restated) not in [removal.time for removal in plan.removing]

@@ -35,7 +35,7 @@ from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.ondemand import PackageMissing, plugged
 from snaploom.output.folder import open_folder
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
-from snaploom_operator.apply.actions import write_status
+from snaploom_operator.apply.executor import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (
     ClusterOptions,

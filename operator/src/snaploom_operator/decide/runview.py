@@ -1,17 +1,14 @@
-"""Inputs of a run's decision: faults, schedule, observed state, and whether a run is due."""
+"""Facts about the runs of a resource, by which its step is decided."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from cronsim import CronSimError
 
-from snaploom.models.common import Condition, ConditionStatus, EpochNanos, format_instant
-from snaploom.models.findings import Finding, errors_of
+from snaploom.models.common import Condition, EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import (
@@ -29,19 +26,15 @@ from snaploom.models.run import (
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import CronTicks
-from snaploom_operator.conditions import (
-    ConditionType,
-    ConditionValue,
-    Reason,
-    joined,
-)
-from snaploom_operator.decision import EventType, Note, ObservedResource, ObservedRuns, Refusal
+from snaploom_operator.conditions import Reason, joined
+from snaploom_operator.decision import Action, Note, ObservedRuns, Refusal
 from snaploom_operator.objects import (
     ANNOTATION_RUN,
     FINALIZER,
     Application,
     ApplicationState,
     DriverPod,
+    has_lasted,
     is_past,
     is_pause,
     known_instant,
@@ -50,19 +43,12 @@ from snaploom_operator.objects import (
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submit.quota import waits_for_quota
 
-_REASONS = {
-    "SL130": Reason.REFERENCE_MISSING,
-    "SL301": Reason.TREE_AMBIGUOUS,
-    "SL302": Reason.SOURCE_UNREACHABLE,
-}
-"""Reasons by the code of an error; any other error is `Invalid`."""
-LISTED = 5
-"""Findings in a message; the others are counted."""
-GRACE_SECONDS = 10.0
-"""Seconds for which a reference may be missing before the resource stalls: a folder of declarations
-is applied one by one, in the order of file names, and takes seconds."""
-_ARRIVING = frozenset({Reason.REFERENCE_MISSING, Reason.REFERENCE_NOT_READY})
-"""Reasons that a resource which is being applied may fix."""
+SETTLE_SECONDS = 60.0
+"""Longest delay of a report after the end of its run, and of an application after the write that
+created it: watches are at worst seconds late."""
+STOP_LIMIT_SECONDS = 120.0
+"""Longest wait of the deletion for the current run to end: a pod has thirty seconds by default, and
+watches and the submitter need some more."""
 
 
 @dataclass(frozen=True)
@@ -73,97 +59,6 @@ class Fault:
     message: str
     is_about_tree: bool = False
     """True if all is valid, but there is not exactly one join tree."""
-
-
-def fault_of(observed: ObservedResource) -> Fault | None:
-    """The most severe fault of a resource; None without one."""
-    if observed.outdated:
-        return Fault(Reason.CRD_OUTDATED, observed.outdated)
-    groups: defaultdict[Reason, list[Finding]] = defaultdict(list)
-    for finding in errors_of(observed.findings):
-        groups[_REASONS.get(finding.code, Reason.INVALID)].append(finding)
-    for reason in (Reason.INVALID, Reason.REFERENCE_MISSING):
-        if groups[reason]:
-            return Fault(reason, findings_text(groups[reason]))
-    if observed.faulty:
-        return Fault(Reason.REFERENCE_NOT_READY, _faulty_text(observed.faulty))
-    for reason in (Reason.TREE_AMBIGUOUS, Reason.SOURCE_UNREACHABLE):
-        if groups[reason]:
-            return Fault(reason, findings_text(groups[reason]), is_about_tree=True)
-    return None
-
-
-def stalls_at(
-    fault: Fault | None, before: Iterable[Condition], now: EpochNanos
-) -> EpochNanos | None:
-    """The end of the grace period of a fault; None if it is over, or the fault has none.
-
-    Until then the resource is Reconciling, with the same reason, and no event is posted.
-    """
-    if fault is None or fault.reason not in _ARRIVING:
-        return None
-    since = {condition.type: condition.last_transition_time for condition in before}
-    if ConditionType.STALLED in since:
-        return None
-    start = since.get(ConditionType.RECONCILING, format_instant(now))
-    if is_past(start, GRACE_SECONDS, now):
-        return None
-    return later(known_instant(start) or now, GRACE_SECONDS)
-
-
-def validated(observed: ObservedResource, fault: Fault | None) -> ConditionValue:
-    """The condition Validated."""
-    if fault is not None and not fault.is_about_tree:
-        return ConditionValue(ConditionType.VALIDATED, False, fault.reason, fault.message)
-    warnings = [finding for finding in observed.findings if not finding.is_error]
-    count = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}"
-    text = f"{count}: {findings_text(warnings)}" if warnings else ""
-    return ConditionValue(ConditionType.VALIDATED, True, Reason.VALID, text)
-
-
-def findings_text(findings: Iterable[Finding]) -> str:
-    """Findings as text, one per line: field path, message and fix."""
-    listed = tuple(findings)
-    lines = [_line(finding) for finding in listed[:LISTED]]
-    if len(listed) > LISTED:
-        lines.append(f"and {len(listed) - LISTED} more")
-    return "\n".join(lines)
-
-
-def _line(finding: Finding) -> str:
-    place = f"{finding.path}: " if finding.path else ""
-    found = f" (found {finding.found})" if finding.found else ""
-    hint = f"; {finding.hint}" if finding.hint else ""
-    return f"{place}{finding.message}{found}{hint}"
-
-
-def _faulty_text(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:LISTED])
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{shown}{more} cannot be used; see their conditions"
-
-
-FINAL = (Reason.RETRIES_EXHAUSTED, Reason.RUN_REFUSED)
-"""Reasons of failed runs that are not retried."""
-
-
-def condition_notes(
-    before: Iterable[Condition], after: Iterable[Condition], ended: LastRun | None = None
-) -> tuple[Note, ...]:
-    """Warnings about a resource that stalls or becomes stale, or whose run failed finally."""
-    old, new = ({each.type: each for each in conditions} for conditions in (before, after))
-    notes = []
-    stalled, was_stalled = new.get(ConditionType.STALLED), old.get(ConditionType.STALLED)
-    if stalled and not (was_stalled and was_stalled.reason == stalled.reason):
-        notes.append(Note(EventType.WARNING, stalled.reason, stalled.message or stalled.reason))
-    ready, was_ready = new[ConditionType.READY], old.get(ConditionType.READY)
-    became_stale = ready.reason == Reason.STALE and not (
-        was_ready and was_ready.reason == Reason.STALE
-    )
-    has_failed = ended and ready.reason in FINAL and ready.status is ConditionStatus.TRUE
-    if (became_stale and not stalled) or has_failed:
-        notes.append(Note(EventType.WARNING, ready.reason, ready.message))
-    return tuple(notes)
 
 
 @dataclass(frozen=True)
@@ -318,11 +213,207 @@ class RunView:
             scheduled=format_instant(latest) if latest is not None else None,
         )
 
-    def application(self, run: str) -> Application | None:
-        """The application of a run; None when there is none."""
+    @cached_property
+    def followed(self) -> CurrentRun | None:
+        """The run in flight: the recorded one, or an unrecorded one that is in the cluster.
+
+        A status can be lost, or restored from a backup. A running application is adopted then, and
+        the last ended one is evaluated again, so that its work is not repeated.
+        """
+        current, last = self.current, self.last
+        if current is not None and current.phase not in UNSUBMITTED:
+            return current
+        known = {run for run in (current and current.name, last and last.id) if run is not None}
+        since = known_instant(last.started_at) if last is not None else None
+        unrecorded = [
+            application
+            for application in self.runs.applications
+            if application.name not in known
+            and (since is None or application.started_at > since)
+            and (current is None or not application.state.is_terminal)
+        ]
+        if not unrecorded or (current is not None and self._application(current.name) is not None):
+            return current
+        # Running before ended, then the latest.
+        newest = max(unrecorded, key=lambda a: (not a.state.is_terminal, a.started_at, a.name))
+        return CurrentRun(
+            name=newest.name,
+            id=newest.name,
+            action=newest.action,
+            phase=CurrentPhase.SUBMITTED,
+            since=format_instant(self.now),
+            started_at=format_instant(newest.started_at),
+            attempt=newest.attempt,
+            trigger=newest.trigger,
+            uid=newest.uid,
+        )
+
+    def _application(self, run: str) -> Application | None:
         return next((each for each in self.runs.applications if each.name == run), None)
 
-    def awaited_quota(self, application: Application) -> str:
+    @cached_property
+    def application(self) -> Application | None:
+        """The application of the followed run."""
+        return None if self.followed is None else self._application(self.followed.name)
+
+    @property
+    def pod(self) -> DriverPod | None:
+        """The driver's pod of the followed run."""
+        return None if self.followed is None else self.runs.driver_pods.get(self.followed.name)
+
+    @property
+    def observation(self) -> RunObservation | None:
+        """The state of the followed run; None without an application."""
+        found = self.application
+        return None if found is None else _observe_run(found, self.pod, self._awaited_quota(found))
+
+    @property
+    def report(self) -> Report | None:
+        """The report of the followed run, whether or not it has ended; no other is read."""
+        run = self.followed
+        found = self.runs.reports.get(run.name) if run is not None else None
+        report = found.report if found is not None else None
+        if run is None or report is None:
+            return None
+        return report if (report.uid, report.run_id) == (self.uid, run.name) else None
+
+    @property
+    def final_report(self) -> Report | None:
+        """The report of the followed run, if it has ended."""
+        report = self.report
+        return report if report is not None and report.phase is not RunPhase.RUNNING else None
+
+    @property
+    def report_trouble(self) -> str:
+        """The cause if the followed run's report is ignored; empty if it is valid or missing."""
+        found = self.runs.reports.get(self.followed.name) if self.followed is not None else None
+        if found is None:
+            return ""
+        if found.report is None:
+            return f"its report cannot be read: {found.trouble}"
+        return "its report belongs to another run" if self.report is None else ""
+
+    @property
+    def since(self) -> EpochNanos | None:
+        """Beginning of the followed run's phase; None if it is unknown."""
+        return known_instant(self.followed.since) if self.followed is not None else None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the followed run's phase lasts longer than watches are late."""
+        run = self.followed
+        return run is not None and is_past(run.since, SETTLE_SECONDS, self.now)
+
+    @property
+    def has_outlasted(self) -> bool:
+        """True if the followed run's phase has certainly lasted longer than it may."""
+        run = self.followed
+        limit = self.time_limit(run.phase) if run is not None else None
+        return run is not None and limit is not None and has_lasted(run.since, limit, self.now)
+
+    def time_limit(self, phase: CurrentPhase) -> float | None:
+        """Seconds that a phase of a run may last; None without a limit."""
+        if phase is CurrentPhase.SUBMITTED:
+            return self.settings.start_timeout_seconds
+        is_running = phase is CurrentPhase.RUNNING
+        return self.settings.active_deadline_seconds if is_running else None
+
+    @property
+    def answered(self) -> Trigger:
+        """The trigger of the followed run.
+
+        That of its application counts; without its annotation it still is this run.
+        """
+        run, application = self.followed, self.application
+        if run is None:
+            return Trigger()
+        if run.phase is not CurrentPhase.SUBMITTING or application is None:
+            return run.trigger
+        return application.trigger if application.trigger.declarations else run.trigger
+
+    @property
+    def is_overtaken(self) -> bool:
+        """True if the followed run does not answer all that asks now."""
+        run = self.followed
+        return run is not None and bool(_changed(self, self.answered, run.started_at))
+
+    @property
+    def may_still_publish(self) -> bool:
+        """True if a run of a deleted resource may still publish.
+
+        Its application is deleted first, and its driver's pod has its grace period. After
+        `STOP_LIMIT_SECONDS` the deletion continues without it.
+        """
+        current, last = self.followed, self.last
+        if current is not None:
+            is_seen = current.phase not in UNSUBMITTED or self.application is not None
+            if current.action is not RunAction.RUN or not is_seen:
+                return False
+            is_ending = current.phase is CurrentPhase.ENDING
+            return not (is_ending and is_past(current.since, STOP_LIMIT_SECONDS, self.now))
+        if last is None or last.action is not RunAction.RUN or last.finished_at is None:
+            return False
+        is_over = is_past(last.finished_at, STOP_LIMIT_SECONDS, self.now)
+        return not is_over and is_alive(self.runs.driver_pods.get(last.id))
+
+    @cached_property
+    def due(self) -> Due | None:
+        """The run that is due now, whether or not one is in flight; None when none is."""
+        last = self.last
+        if last is None or last.action is not RunAction.RUN:
+            may = not self.unpublished or self.token
+            return Due(self.trigger, 0, "it has never run") if may else None
+        changes = _changed(self, last.trigger, last.started_at)
+        if not may_run_on_schedule(last):
+            changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
+        if changes:
+            return Due(self.trigger, 0, " and ".join(changes))
+        at = self.retry_at
+        if at is not None and at <= self.now:
+            return Due(self.trigger, last.attempt + 1, "the last attempt failed")
+        if last.phase is LastPhase.STOPPED and last.reason == Reason.RUN_STOPPED:
+            # The run that replaced it is not due any more, and its own trigger was not handled.
+            return Due(self.trigger, 0, "the last run was stopped, and none took its place")
+        return None
+
+    @cached_property
+    def due_deletion(self) -> Due | None:
+        """The run that deletes the data of a deleted resource; None when none is due."""
+        why, last = "the resource is being deleted", self.last
+        if last is None or last.action is RunAction.RUN:
+            return Due(self.trigger, 0, why)
+        if last.phase is LastPhase.SUCCEEDED:
+            return None
+        changes = _changed(self, last.trigger, last.started_at)
+        if {DECLARATIONS_CHANGED, ASKED_FOR} & set(changes):
+            return Due(self.trigger, 0, why)
+        at = self.retry_at
+        is_due = at is not None and at <= self.now
+        return Due(self.trigger, last.attempt + 1, why) if is_due else None
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if deleting the data of a deleted resource failed finally."""
+        last = self.last
+        if last is None or self.current is not None or not self.has_finalizer:
+            return False
+        has_failed = last.action is RunAction.DELETE and last.phase is not LastPhase.SUCCEEDED
+        return has_failed and self.due_deletion is None and self.retry_at is None
+
+    @cached_property
+    def retry_at(self) -> EpochNanos | None:
+        """The time of the retry after the last run failed; None if it has none."""
+        last, retry = self.last, self.settings.retry
+        if last is None or not has_attempts(last, retry):
+            return None
+        ended = known_instant(last.finished_at)
+        if ended is None or ended > self.now:
+            return self.now
+        # A hundred doublings are more than any wait: the exponent is bounded before the product.
+        wait = min(retry.backoff_seconds * 2 ** min(last.attempt, 32), retry.max_backoff_seconds)
+        return later(ended, wait)
+
+    def _awaited_quota(self, application: Application) -> str:
         """The quota that a run waits for in its queue; empty without one, and once it has it."""
         scheduler = self.defaults.operator.queue_scheduler
         pod = self.runs.driver_pods.get(application.name)
@@ -374,24 +465,22 @@ class Due:
     """Text for messages."""
 
 
-def due(view: RunView) -> Due | None:
-    """The run that is due now, whether or not one is in flight; None when none is."""
-    last = view.last
-    if last is None or last.action is not RunAction.RUN:
-        may = not view.unpublished or view.token
-        return Due(view.trigger, 0, "it has never run") if may else None
-    changes = changed(view, last.trigger, last.started_at)
-    if not may_run_on_schedule(last):
-        changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
-    if changes:
-        return Due(view.trigger, 0, " and ".join(changes))
-    at = retry_at(view, last)
-    if at is not None and at <= view.now:
-        return Due(view.trigger, last.attempt + 1, "the last attempt failed")
-    if last.phase is LastPhase.STOPPED and last.reason == Reason.RUN_STOPPED:
-        # The run that replaced it is not due any more, and its own trigger was not handled.
-        return Due(view.trigger, 0, "the last run was stopped, and none took its place")
-    return None
+@dataclass(frozen=True)
+class Step:
+    """The result of one step of a run."""
+
+    current: CurrentRun | None
+    """The run in flight afterwards."""
+    ended: LastRun | None = None
+    """The run, if it has ended."""
+    report: Report | None = None
+    """The latest report of its job."""
+    actions: tuple[Action, ...] = ()
+    notes: tuple[Note, ...] = ()
+    wakes: tuple[EpochNanos, ...] = ()
+    """Times to reconcile again."""
+    fault: Fault | None = None
+    """The cause if starting the run failed."""
 
 
 DECLARATIONS_CHANGED = "its declarations changed"
@@ -400,7 +489,7 @@ ASKED_FOR = "a run was asked for"
 TICKED = "the schedule is due"
 
 
-def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
+def _changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
     """Triggers that the last run has not handled, by its trigger and the time of its decision."""
     asks = {
         DECLARATIONS_CHANGED: view.declarations not in ("", answered.declarations),
@@ -415,19 +504,6 @@ def may_run_on_schedule(last: LastRun) -> bool:
     """Return whether the schedule may start a run although nothing changed since the last one."""
     has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
     return not (has_failed and last.reason in DECLARED)
-
-
-def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
-    """The time of a failed run's retry; None if it has none."""
-    if not has_attempts(last, view.settings.retry):
-        return None
-    retry = view.settings.retry
-    ended = known_instant(last.finished_at)
-    if ended is None or ended > view.now:
-        return view.now
-    # A hundred doublings are more than any wait: the exponent is bounded before the product.
-    wait = min(retry.backoff_seconds * 2 ** min(last.attempt, 32), retry.max_backoff_seconds)
-    return later(ended, wait)
 
 
 def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
@@ -472,7 +548,9 @@ class RunObservation:
     """True if its application succeeded."""
 
 
-def observe_run(application: Application, pod: DriverPod | None, quota: str = "") -> RunObservation:
+def _observe_run(
+    application: Application, pod: DriverPod | None, quota: str = ""
+) -> RunObservation:
     """The state of a run by its application, its driver pod, and the quota that it waits for."""
     state, message = application.state, application.message
     trouble = pod.trouble if pod is not None else ""
@@ -496,33 +574,6 @@ def observe_run(application: Application, pod: DriverPod | None, quota: str = ""
     unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN
     begun = f"its application, which is {state}" if state else unseen
     return RunObservation(CurrentPhase.SUBMITTED, joined(begun, message, trouble))
-
-
-def final_report(view: RunView, run: str) -> Report | None:
-    """The final report of a run; reports of other resources or runs are ignored."""
-    report = any_report(view, run)
-    return report if report is not None and report.phase is not RunPhase.RUNNING else None
-
-
-def any_report(view: RunView, run: str) -> Report | None:
-    """The report of a run, whether or not it has ended."""
-    found = view.runs.reports.get(run)
-    if found is None or found.report is None:
-        return None
-    report = found.report
-    return report if report.uid == view.uid and report.run_id == run else None
-
-
-def report_trouble(view: RunView, run: str) -> str:
-    """The cause if the report of a run is ignored; empty if it is valid or missing."""
-    found = view.runs.reports.get(run)
-    if found is None:
-        return ""
-    if found.report is None:
-        return f"its report cannot be read: {found.trouble}"
-    if any_report(view, run) is None:
-        return "its report belongs to another run"
-    return ""
 
 
 def _behind_failure(message: str, pod: DriverPod | None) -> RunObservation:

@@ -45,8 +45,7 @@ from snaploom_operator.decision import (
     Unparsable,
 )
 from snaploom_operator.objects import Application, DriverPod, QuotaRequest, Ref, known_instant
-from snaploom_operator.store.children import newer
-from snaploom_operator.store.entries import Entry
+from snaploom_operator.store.entries import Entry, newer
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 
@@ -497,10 +496,9 @@ def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
     others = (each for each in context.neighbours if each.name != output.name)
     overlaps = overlap_findings((output, *others))
     found = tuple(finding for finding in overlaps if finding.resource == output.identity)
-    upstream = {each.name: each for each in context.upstream}
-    if output.name not in upstream:
-        return found
-    sources = {each.name: each for each in context.upstream_sources}
+    upstream = {each.name: each for each in (*context.upstream, output)}
+    own = (entry.content for entry in context.closure)
+    sources = {s.name: s for s in (*context.upstream_sources, *own) if isinstance(s, DataSource)}
     return (*found, *dependence_findings((output,), upstream, sources))
 
 

@@ -24,9 +24,14 @@ from snaploom.models.fieldtransformer import MetadataApplicator
 from snaploom.models.run import Submitter
 from snaploom.policy.variables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
-from snaploom_operator.apply.actions import ActionRunner, StoreRefresh
 from snaploom_operator.apply.events import EventRecorder, queued_events
-from snaploom_operator.apply.executor import ActionBackoff, Executor, Recorder
+from snaploom_operator.apply.executor import (
+    ActionBackoff,
+    ActionRunner,
+    Executor,
+    Recorder,
+    StoreRefresh,
+)
 from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
 from snaploom_operator.cluster.lease import LeaderElector, leading

@@ -1,7 +1,7 @@
-"""Cached resources: parsing, references and folders."""
+"""Cached objects: our resources with their references and folders, and the objects of runs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import get_args
@@ -11,23 +11,42 @@ from pydantic import JsonValue, ValidationError
 from snaploom.loading.documents import read_object
 from snaploom.models.common import EpochNanos, ObjectMeta, Resource, ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
-from snaploom.models.datasource import DataSource
+from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.findings import Finding, make_finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.sources.registry import declared
 from snaploom.validate.outputs import comparable_folder, places_of
-from snaploom_operator.decision import Unparsable
+from snaploom_operator.conditions import joined
+from snaploom_operator.decision import OwnedConfigMap, Unparsable
 from snaploom_operator.objects import (
     FINALIZER,
+    GATED,
+    LABEL_OWNER,
+    LABEL_ROLE,
+    LABEL_RUN,
+    Application,
+    ApplicationState,
+    DriverPod,
+    FoundReport,
     JsonObject,
     Metadata,
+    QuotaRequest,
     Ref,
+    group_of,
+    kind_key,
+    known_instant,
+    labels_of,
+    mapping_in,
     metadata_of,
+    objects_in,
     ref_of,
     text_in,
 )
+from snaploom_operator.submit.applications import ApplicationForm, read_application
+from snaploom_operator.submit.local import ROLE as APPLICATION_ROLE
+from snaploom_operator.submit.manifests import REPORT_ROLE, found_report
 
 _shared_ref = lru_cache(4_096)(Ref)
 """Keys are shared: thousands of outputs of a namespace refer to the same sources."""
@@ -67,17 +86,21 @@ _STATUSES: Mapping[str, type[ResourceStatus]] = {
 """The statuses of our kinds."""
 
 
-def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Unparsable:
-    """Parse one object of our kinds, by another version of it; never raises for its content."""
+def parse_resource(stored: JsonObject) -> Resource | Unparsable:
+    """Parse one object of our kinds; never raises for its content."""
+    return _content(ref_of(stored), stored, None)
+
+
+def _content(ref: Ref, stored: JsonObject, known: Resource | None) -> Resource | Unparsable:
+    """Parse an object, by another version of it if one is known."""
     try:
-        return _parsed(stored) if known is None else _parsed_version(stored, known)
+        return _parsed(ref, stored) if known is None else _parsed_version(ref, stored, known)
     except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
-        return unreadable(stored, error)
+        return _failed(ref, stored, error)
 
 
-def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
+def _failed(ref: Ref, stored: JsonObject, error: Exception) -> Unparsable:
     """An object on which Snaploom's own code failed, such as one that is nested too deeply."""
-    ref = ref_of(stored)
     finding = make_finding(
         "SL106",
         "this object cannot be read",
@@ -87,22 +110,22 @@ def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
         expected="an object as Snaploom's CustomResourceDefinitions describe it",
         hint="correct it and apply it again, or delete it",
     )
-    return _refused(stored, (finding,))
+    return _refused(ref, stored, (finding,))
 
 
-def _parsed(stored: JsonObject) -> Resource | Unparsable:
+def _parsed(ref: Ref, stored: JsonObject) -> Resource | Unparsable:
     document = _without_managed_fields(stored)
-    model = KIND_BY_NAME[text_in(stored, "kind")].model
+    model = KIND_BY_NAME[ref.kind].model
     declared = {key: document[key] for key in document if key != "status"}
     for attempt in (document, declared):
         try:
             return model.parse(attempt)
         except ValidationError:
             continue
-    return _refused(stored, read_object(declared).findings)
+    return _refused(ref, stored, read_object(declared).findings)
 
 
-def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsable:
+def _parsed_version(ref: Ref, stored: JsonObject, known: Resource) -> Resource | Unparsable:
     """Parse another version of a resource.
 
     The API server counts the changes of a spec. Where the count is the same, as after a write of
@@ -111,14 +134,14 @@ def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsabl
     metadata = metadata_of(_without_managed_fields(stored))
     held = known.metadata
     if held.uid is None or held.generation is None:
-        return _parsed(stored)
+        return _parsed(ref, stored)
     if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
-        return _parsed(stored)
+        return _parsed(ref, stored)
     try:
         status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
         return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
     except ValidationError:
-        return _parsed(stored)
+        return _parsed(ref, stored)
 
 
 def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
@@ -130,11 +153,11 @@ def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
     return {**stored, "metadata": kept}
 
 
-def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
+def _refused(ref: Ref, stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
     metadata = Metadata.of(stored)
     return Unparsable(
         now=EpochNanos(0),
-        ref=ref_of(stored),
+        ref=ref,
         uid=metadata.uid,
         generation=metadata.generation,
         findings=findings,
@@ -193,8 +216,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
     All that can fail for the content of an object is done here, before the store changes.
     """
     known = before.content if before is not None and isinstance(before.content, Resource) else None
-    content = parse_resource(stored, known)
-    has_same_spec = known is not None and _spec(content) is _spec(known)
+    content = _content(ref, stored, known)
+    has_same_spec = getattr(content, "spec", None) is getattr(known, "spec", False)
     if before is not None and isinstance(content, Resource) and has_same_spec:
         return replace(before, version=version, content=content)
     references: frozenset[Ref] = frozenset()
@@ -203,8 +226,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
         try:
             references, folders = references_of(content), folders_of(content)
         except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
-            content = unreadable(stored, error)
-    uid = text_in(metadata_of(stored), "uid")
+            content = _failed(ref, stored, error)
+    uid = content.uid if isinstance(content, Unparsable) else content.metadata.uid or ""
     return Entry(ref, version, uid, content, references, folders, size_of(stored.get("spec")))
 
 
@@ -224,10 +247,6 @@ def size_of(spec: JsonValue) -> int:
     return size
 
 
-def _spec(content: Resource | Unparsable) -> object:
-    return getattr(content, "spec", None)
-
-
 _WILDCARD = re.compile(r"[*?\[{\\]")
 
 
@@ -242,3 +261,195 @@ def folders_of(resource: Resource) -> frozenset[str]:
     if isinstance(resource, OutputDataset):
         return places_of(resource)
     return read_folders(resource) if isinstance(resource, DataSource) else frozenset()
+
+
+DRIVER_ROLE = "driver"
+SPARK_ROLE = "spark-role"
+"""Label that Spark itself gives to the pods of driver and executors."""
+_QUIET = frozenset(
+    {
+        "Completed",
+        "ContainerCreating",
+        "ContainersNotInitialized",
+        "ContainersNotReady",
+        "PodCompleted",
+        "PodInitializing",
+    }
+)
+"""Reasons of normal progress, which are not shown."""
+
+_View = Application | OwnedConfigMap | DriverPod | QuotaRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object of a run."""
+
+    ref: Ref
+    version: int
+    uid: str
+    owner_uid: str
+    """UID of the owning resource, from its label."""
+    run: str
+    view: _View
+    report: FoundReport | None
+    """The content of a report ConfigMap."""
+    trouble: str
+    """The cause if it cannot be read; empty if it can."""
+
+
+class ChildReader:
+    """Parses the objects of runs, with the application forms of the usable submitters."""
+
+    def __init__(self, forms: Iterable[ApplicationForm]) -> None:
+        self._forms = {kind_key(form.resource.group, form.resource.kind): form for form in forms}
+
+    def read(self, stored: JsonObject, version: int) -> Child | None:
+        """The view of an object; None if it is not ours. Never raises for its content."""
+        form = self._forms.get(kind_key(group_of(stored), text_in(stored, "kind")))
+        owner = text_in(labels_of(stored), LABEL_OWNER)
+        if not owner:
+            return None
+        report, trouble = None, ""
+        try:
+            view = _view(stored, form)
+            if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
+                report = found_report(stored, view.run, owner)
+                trouble = report.trouble
+        except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
+            trouble = f"{ref_of(stored)} cannot be read: {type(error).__name__}"
+            view = _unreadable(stored, form, trouble)
+            if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
+                report = FoundReport(view.run, None, trouble)
+        if view is None:
+            return None
+        uid = text_in(metadata_of(stored), "uid")
+        run = view.name if isinstance(view, Application) else view.run
+        return Child(ref_of(stored), version, uid, owner, run, view, report, trouble)
+
+
+def _view(stored: JsonObject, form: ApplicationForm | None) -> _View | None:
+    application = form.read(stored) if form is not None else None
+    if application is not None:
+        return application
+    match text_in(stored, "kind"):
+        case "ConfigMap":
+            return _config_map(stored)
+        case "Pod":
+            return _driver_pod(stored)
+        case "Workload":
+            return _quota_request(stored)
+        case _:
+            return None
+
+
+def _unreadable(stored: JsonObject, form: ApplicationForm | None, trouble: str) -> _View | None:
+    """The view of an object on which Snaploom's own code failed: its labels, and nothing else."""
+    kind, role = text_in(stored, "kind"), text_in(labels_of(stored), LABEL_ROLE)
+    if form is not None and (kind != "ConfigMap" or role == APPLICATION_ROLE):
+        return read_application(stored, form.submitter, ApplicationState.UNKNOWN, trouble)
+    if kind == "Pod":
+        name = text_in(metadata_of(stored), "name")
+        return DriverPod(name, text_in(labels_of(stored), LABEL_RUN), "Unknown", trouble)
+    return _config_map(stored) if kind == "ConfigMap" else None
+
+
+def _config_map(stored: JsonObject) -> OwnedConfigMap | None:
+    labels, metadata = labels_of(stored), metadata_of(stored)
+    role, run = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_RUN)
+    name, uid = text_in(metadata, "name"), text_in(metadata, "uid")
+    return OwnedConfigMap(name, uid, run, role) if role else None
+
+
+def _driver_pod(stored: JsonObject) -> DriverPod | None:
+    labels, status = labels_of(stored), mapping_in(stored, "status")
+    run = text_in(labels, LABEL_RUN)
+    if not run or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
+        return None
+    return DriverPod(
+        name=text_in(metadata_of(stored), "name"),
+        run=run,
+        phase=text_in(status, "phase") or "Unknown",
+        trouble="; ".join(dict.fromkeys(_troubles(status))),
+        unscheduled=_unscheduled(mapping_in(stored, "spec"), status),
+    )
+
+
+def _unscheduled(spec: JsonObject, status: JsonObject) -> str:
+    """The reason why it has no node; a scheduler that is late takes back that it is gated."""
+    reason = text_in(_condition(status, "PodScheduled", "False"), "reason")
+    return "" if reason == GATED and not objects_in(spec, "schedulingGates") else reason
+
+
+def _quota_request(stored: JsonObject) -> QuotaRequest | None:
+    run, status = text_in(labels_of(stored), LABEL_RUN), mapping_in(stored, "status")
+    if not run:
+        return None
+    if _condition(status, "Admitted", "True"):
+        return QuotaRequest(run, "")
+    asked = _condition(status, "QuotaReserved", "False") or _condition(status, "Admitted", "False")
+    return QuotaRequest(run, text_in(asked, "message"))
+
+
+def _condition(status: JsonObject, kind: str, value: str) -> JsonObject:
+    """The condition of a type if it has a status; empty if not."""
+    found = (
+        each
+        for each in objects_in(status, "conditions")
+        if (text_in(each, "type"), text_in(each, "status")) == (kind, value)
+    )
+    return next(found, {})
+
+
+def _troubles(status: JsonObject) -> list[str]:
+    details = [each for each in objects_in(status, "conditions") if each.get("status") == "False"]
+    for containers in ("initContainerStatuses", "containerStatuses"):
+        for container in objects_in(status, containers):
+            state = mapping_in(container, "state")
+            details += [mapping_in(state, name) for name in ("waiting", "terminated")]
+    messages = [_message(each) for each in details if text_in(each, "reason") not in _QUIET]
+    return [text for text in (*messages, text_in(status, "message")) if text]
+
+
+def _message(detail: JsonObject) -> str:
+    code = detail.get("exitCode")
+    ended = f"exit code {code}" if isinstance(code, int) else ""
+    return joined(text_in(detail, "reason"), text_in(detail, "message") or ended)
+
+
+def take_seen(
+    newest: dict[Ref, LastSeen], namespace: str, found: FoundReport | None, declared: Container[Ref]
+) -> set[Ref]:
+    """Take the observations of a report that are newer; the sources that they are about.
+
+    They are kept when the report is deleted, so that they do not depend on `run.historyLimit`. A
+    report may be forged: sources that nobody declared are not remembered.
+    """
+    report = None if found is None else found.report
+    if report is None:
+        return set()
+    updated: set[Ref] = set()
+    for seen in report.seen:
+        source = Ref(DataSource.__name__, namespace, seen.source)
+        if source not in declared:
+            continue
+        known = newest.get(source)
+        look = LastSeen(
+            run=report.run_id,
+            at=report.finished_at or report.started_at,
+            latest_snapshot=seen.latest_snapshot,
+            snapshots=seen.snapshots,
+            # A run that read no row of it knows no schema; keep the previous one.
+            schema_fingerprint=seen.schema_fingerprint
+            or (known.schema_fingerprint if known is not None else None),
+        )
+        if newer(look, known):
+            newest[source] = look
+            updated.add(source)
+    return updated
+
+
+def newer(look: LastSeen, other: LastSeen | None) -> bool:
+    """Return whether one observation is newer than another; an invalid time is the oldest."""
+    ages = [(known_instant(each.at) or 0, each.run) for each in (look, other) if each is not None]
+    return other is None or ages[0] > ages[1]

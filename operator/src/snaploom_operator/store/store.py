@@ -23,7 +23,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.validate.outputs import folder_of, places_of
+from snaploom.validate.outputs import places_of
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
@@ -38,8 +38,15 @@ from snaploom_operator.objects import (
 )
 from snaploom_operator.queues import RunQueue
 from snaploom_operator.settings import Limits
-from snaploom_operator.store.children import Child, ChildReader, take_seen
-from snaploom_operator.store.entries import Entry, read_entry, read_folders, references_of
+from snaploom_operator.store.entries import (
+    Child,
+    ChildReader,
+    Entry,
+    read_entry,
+    read_folders,
+    references_of,
+    take_seen,
+)
 from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
@@ -97,8 +104,7 @@ class Store:
 
     def is_known(self, stored: JsonObject) -> bool:
         """Return whether this version of an object, or a newer one, is cached."""
-        held, version = self._version_of(ref_of(stored)), version_of(stored)
-        return held is not None and 0 <= version <= held
+        return self._has(ref_of(stored), version_of(stored))
 
     def put(self, stored: JsonObject) -> frozenset[Ref]:
         """Add an object of any kind.
@@ -107,9 +113,9 @@ class Store:
             The resources to reconcile: itself or its owner, and dependants of the change; none if
             it is known.
         """
-        if self.is_known(stored):
-            return NOTHING
         ref, version = ref_of(stored), version_of(stored)
+        if self._has(ref, version):
+            return NOTHING
         if ref.kind in KIND_BY_NAME:
             before = self._entries.get(ref)
             return self._replaced(ref, before, read_entry(ref, version, stored, before))
@@ -304,11 +310,11 @@ class Store:
 
     # Internals
 
-    def _version_of(self, ref: Ref) -> int | None:
+    def _has(self, ref: Ref, version: int) -> bool:
         if ref.kind == NAMESPACE_KIND:
-            return self._namespaces.get(ref.name)
+            return 0 <= version <= self._namespaces.get(ref.name, -1)
         held = self._entries.get(ref) or self._children.get(ref)
-        return None if held is None else held.version
+        return held is not None and 0 <= version <= held.version
 
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
         woken = {ref}
@@ -571,7 +577,7 @@ class Folders:
 
     def readers(self, output: OutputDataset) -> set[Ref]:
         """Sources that may read what an output publishes."""
-        return self._sources.touching(folder_of(output))
+        return {ref for place in places_of(output) for ref in self._sources.touching(place)}
 
     def published_below(self, source: DataSource) -> set[Ref]:
         """Outputs whose files a source may read."""

@@ -30,6 +30,7 @@ from snaploom.policy.acceleration import (
     off_heap_mebibytes,
 )
 from snaploom.policy.pods import BUNDLE_FOLDER, Refusal, hint_of, refusals, template_refusals
+from snaploom.sources.databases.drivers import COMET_SPARK
 from snaploom_operator.cluster.port import (
     APACHE_SPARK_APPLICATIONS,
     CONFIG_MAPS,
@@ -236,6 +237,17 @@ def checked_settings(request: RunRequest) -> SparkSettings:
             path=refused[0].path,
             found="; ".join(shown),
             hint=hint_of(refused[0]),
+        )
+    if is_accelerated(spark) and not (spark.spark_version or "").startswith(f"{COMET_SPARK}."):
+        raise SparkSettingsRefused(
+            "the accelerator COMET is built for another Spark",
+            resource=request.owner.identity,
+            path="spec.run.spark.accelerator",
+            found=f"sparkVersion {spark.spark_version}, of the image {spark.image}",
+            expected=f"Spark {COMET_SPARK}",
+            hint="leave `image` and `sparkVersion` out, for the operator's image with Comet; or "
+            f"give an image with Comet and Spark {COMET_SPARK}, and its `sparkVersion`; or set "
+            "`accelerator` to NONE",
         )
     allocation = spark.dynamic_allocation
     if allocation is not None and (allocation.min_executors or 0) > (

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,9 +26,10 @@ from snaploom.models.run import (
 )
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.bundles import SecretKey
+from snaploom.plan.bundles import SecretKey, secret_keys
 from snaploom.plan.explain import plan_json
 from snaploom.plan.plan import RunPlan
+from snaploom.policy.acceleration import is_accelerated
 from snaploom.policy.pods import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 from snaploom.policy.variables import (
     KEY_VARIABLE,
@@ -48,7 +49,9 @@ from snaploom_operator.objects import (
     Application,
     FoundReport,
     JsonObject,
+    known_instant,
     mapping_in,
+    metadata_of,
     text_in,
 )
 from snaploom_operator.settings import LineageSettings, OperatorSettings
@@ -310,6 +313,16 @@ def merged_settings(own: SparkSettings | None, settings: SparkSettings) -> Spark
     return settings if own is None else _over(own, settings)
 
 
+def run_settings(own: SparkSettings | None, operator: OperatorSettings) -> SparkSettings:
+    """The merged settings of a run, with the image of its accelerator unless it names its own."""
+    merged = merged_settings(own, operator.spark)
+    if not is_accelerated(merged) or (own is not None and own.image is not None):
+        return merged
+    version = (own or SparkSettings()).spark_version or operator.comet.spark_version
+    chosen = {"image": operator.comet.image, "spark_version": version}
+    return merged.model_copy(update=chosen)
+
+
 def _over(own: M, below: M) -> M:
     fields = type(own).model_fields
     keys = {
@@ -522,3 +535,31 @@ def run_arguments(
         "--action", run.action.value.lower(),
         "--report", f"configmap:{namespace}/{report}",
     ]  # fmt: skip
+
+
+def objects_of_run(
+    manifest: Callable[[RunRequest], JsonObject],
+    owner: OutputDataset | SkippingIndex,
+    run: CurrentRun,
+    bundle: Bundle,
+    settings: OperatorSettings,
+    now: EpochNanos,
+) -> tuple[JsonObject, JsonObject]:
+    """The ConfigMap with the Bundle of a run, and its application, by the form's function.
+
+    Raises:
+        SecretInBundle: a spec has a plaintext password (rule R16).
+        BundleTooLarge: the Bundle does not fit, even compressed.
+        SparkSettingsRefused: the resource's settings reach beyond its own pods.
+    """
+    bundled = bundle_config_map(owner, run.name, bundle)
+    request = RunRequest(
+        owner=owner,
+        run=run,
+        started_at=known_instant(run.started_at) or now,
+        spark=run_settings(owner.spec.run.spark, settings),
+        bundle=text_in(metadata_of(bundled), "name"),
+        settings=settings,
+        secrets=secret_keys(bundle, run.action),
+    )
+    return bundled, manifest(request)

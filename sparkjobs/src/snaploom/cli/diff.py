@@ -26,7 +26,8 @@ from snaploom.run.folders import open_named
 from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
 from snaploom.run.runevents import signal_handlers
 from snaploom.run.session.providers import with_drivers
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.preflight import PlanRequest
+from snaploom.run.weaving.requests import RunOptions
 from snaploom.run.weaving.runs import preview
 
 

@@ -10,12 +10,13 @@ from snaploom.cli.console import message_console, print_findings, result_console
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
+from snaploom.models.findings import TREE_CODES, exit_code_of, refuse
 from snaploom.output import history
 from snaploom.output.state import FolderState
 from snaploom.plan.drawings import mermaid, picture_of, published_mermaid, published_picture, to_svg
 from snaploom.plan.history import PublishedModel, difference
 from snaploom.plan.plan import plan_offline
-from snaploom.run.declarations import TREE_CODES, exit_code_of, read_declarations, refuse
+from snaploom.run.declarations import read_declarations
 
 
 class GraphForm(StrEnum):

@@ -18,21 +18,23 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.snapshots import Place, published_state
+from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, refuse
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.foldercheck import Fault, FaultKind
 from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, promised_grace
 from snaploom.output.history import folder_identity, folder_settings
+from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import new_run_id
 from snaploom.output.manifest import model_nodes
 from snaploom.output.repair import Findings, find_snapshots, restore
+from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.plan import plan_offline
-from snaploom.run.declarations import refuse
 from snaploom.run.folders import open_named
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import signal_handlers
@@ -41,9 +43,11 @@ from snaploom.run.runevents import signal_handlers
 
 
 def gc(
-    folder: Annotated[str, Parameter(name="FOLDER", help="URI or absolute path of an output.")],
+    place: Place,
     /,
     *,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     grace: Annotated[
         timedelta | None,
         Parameter(
@@ -55,16 +59,23 @@ def gc(
         bool, Parameter(help="Allow a `--grace` that is shorter than the `readerGrace`.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="Only list what would be removed.")] = False,
+    allow: options.Allow = (),
     now_text: options.Now = None,
     output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Remove files that no snapshot refers to: staging, uncommitted and deleted ones.
 
     Runs that did not commit their files are revoked first, so that nothing is ever removed under a
-    run that could still publish it. Files that Snaploom did not write are listed and kept.
+    run that could still publish it. Files that Snaploom did not write are listed and kept. Where
+    the output is a table of a catalog, `-f` leads to it: what it shows stays.
     """
     moment = options.instant_of(now_text)
-    opened = open_folder(open_named(options.folder_uri(folder)))
+    if file:
+        declared_output = project.read(file).bundle(place).output
+        store = open_named(declared_output.spec.output_folder.folder_uri)
+        opened = open_folder(store, None if dry_run else _library("gc", declared_output, allow))
+    else:
+        opened = open_folder(open_named(folder_named(place)))
     state = opened.log.read()
     declared = promised_grace(state, moment)
     nanos = declared
@@ -82,6 +93,15 @@ def gc(
     else:
         _print_collected(result_console(), found, removed, dry_run)
     return 0
+
+
+def _library(command: str, output: OutputDataset, allow: options.Allow) -> TableLibrary | None:
+    """The way to the catalog in which an output is a table; None where it is in none."""
+    if output.spec.output_folder.table is None:
+        return None
+    allowed = options.allowed_by(allow)
+    session = ondemand.build_session(f"snaploom {command}", output.spec.run, allowed)
+    return ondemand.table_library(session, output)
 
 
 def _too_short(grace: timedelta | None, declared: int) -> InvalidDeclarations:
@@ -162,11 +182,7 @@ def repair(
     refuse(plan.findings)
     store = open_named(declared.spec.output_folder.folder_uri)
     settings = folder_settings(declared)
-    library = None
-    if settings.table is not None:
-        allowed = options.allowed_by(allow)
-        session = ondemand.build_session("snaploom repair", declared.spec.run, allowed)
-        library = ondemand.table_library(session, declared)
+    library = _library("repair", declared, allow)
     found = find_snapshots(store, settings, library)
     is_done = yes and not dry_run
     if is_done:
@@ -233,6 +249,9 @@ _FIXES: Mapping[FaultKind, str] = {
     FaultKind.ROOT_KEY: "correct the root's data and publish the snapshot anew "
     "('snaploom restate'), or name columns in `rootKey` that identify a row",
 }
+_NOT_LOOKED_AT = (
+    "was not looked at: name the output and its declarations (-f), without --files-only"
+)
 _TIME_HINT = "'snaploom snapshots' lists the times"
 
 
@@ -257,7 +276,8 @@ def check(
 
     The manifest log must have no gap, and agree with its checkpoints. Every file must be there
     in its size, readable, with the rows and the schema that were published, and (with `-f`) with
-    keys of the root that are unique, where the output has a `rootKey`.
+    keys of the root that are unique, where the output has a `rootKey`. A table of a catalog is
+    compared with `-f` only, and not with `--files-only`; the result shows whether it was.
     """
     asked = tuple(options.time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
     with signal_handlers() as interruption:
@@ -265,23 +285,37 @@ def check(
             store, state = published_state(place, file, choice=project.choice)
         except ManifestCorrupt as error:
             found = f"{error.message}: {error.found}"
-            return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
+            fault = Fault(FaultKind.LOG, "metadata/manifest/", found)
+            return _show([fault], place, EMPTY, 0, False, output)
         times = live_times(state, asked, "--snapshot")
-        spec = project.read(file).bundle(place).output.spec if file else None
-        request = CheckRequest(store, state, times, spec, options.allowed_by(allow))
+        declared = project.read(file).bundle(place).output if file else None
+        is_led = declared is not None and not files_only
+        library = _library("check", declared, allow) if declared is not None and is_led else None
+        spec = None if declared is None else declared.spec
+        request = CheckRequest(store, state, times, spec, options.allowed_by(allow), library)
         faults = check_output(
             request,
             files_only,
             lambda line: message_console().print(line, markup=False),
             interruption,
         )
-    return _show(faults, store.uri, state.seq, len(times), output)
+    return _show(faults, store.uri, state, len(times), library is not None, output)
 
 
-def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: OutputForm) -> int:
+def _show(
+    faults: Sequence[Fault],
+    uri: str,
+    state: FolderState,
+    snapshots: int,
+    is_table_checked: bool,
+    form: OutputForm,
+) -> int:
+    seq, table = state.seq, None if state.settings is None else state.settings.table
     if form is OutputForm.JSON:
         listed: list[JsonValue] = [fault.document for fault in faults]
-        print_json({"folder": uri, "sequence": seq, "snapshots": snapshots, "faults": listed})
+        compared: JsonValue = table and {"name": table, "isChecked": is_table_checked}
+        print_json({"folder": uri, "sequence": seq, "snapshots": snapshots, "table": compared,
+                    "faults": listed})  # fmt: skip
         return int(bool(faults))
     console = result_console()
     for fault in faults:
@@ -291,5 +325,8 @@ def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: Out
             console.print(f"fix of {kind.value}: {_FIXES[kind]}", markup=False)
     end = counted(len(faults), "fault") if faults else "no fault"
     shown = counted(snapshots, "snapshot")
+    if table is not None:
+        what = "was compared with the manifest" if is_table_checked else _NOT_LOOKED_AT
+        console.print(f"table {table} {what}.", markup=False)
     console.print(f"{uri} at manifest {seq}: {shown}, {end}.", markup=False)
     return int(bool(faults))

@@ -36,10 +36,10 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
 from snaploom.policy.acceleration import VARIABLE
 from snaploom.run.declarations import Declarations, combined_exit_code, runnable_bundles
-from snaploom.run.plannedoutput import Planned, plan_output
 from snaploom.run.session.providers import with_drivers
-from snaploom.run.weaving.requests import PlanRequest, RunOptions, refuse_unacknowledged, span_of
-from snaploom.run.weaving.runs import estimate_run
+from snaploom.run.weaving.preflight import PlanRequest
+from snaploom.run.weaving.requests import RunOptions, refuse_unacknowledged, span_of
+from snaploom.run.weaving.runs import Planned, estimate_run, plan_output
 from snaploom.validate.outputs import folder_findings, overlap
 
 # `snaploom plan`: the join tree, and the very list that a run would visit.

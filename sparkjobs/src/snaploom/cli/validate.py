@@ -15,10 +15,9 @@ from snaploom.cli.console import (
     summary_of,
 )
 from snaploom.cli.options import DEFAULT_PROJECT, Allow, Form, ProjectOptions, writing_to
-from snaploom.models.findings import errors_of
+from snaploom.models.findings import errors_of, exit_code_of
 from snaploom.models.kinds import KINDS, to_yaml
 from snaploom.models.schemas import check_crds, crd_text, write_crds
-from snaploom.run.declarations import exit_code_of
 
 Paths = Annotated[
     tuple[Path, ...],

@@ -83,6 +83,7 @@ _MICROSECONDS = {
 _UNBOUNDED, _BEFORE_IT, _HERE = Window.unboundedPreceding, -1, Window.currentRow
 TIME, _SIDE, _NEWEST, _UNTIL = "_time", "_side", "_newest", "_until"
 LEFT, _RIGHT, _FOUND, OUTCOME = "_left", "_right", "_found", "_outcome"
+_MET, _TIED = "_met", "_tied"
 """Columns of both sides together."""
 
 
@@ -178,7 +179,7 @@ class AsOfJoin:
             self._found(left, right, keys, packed)
             .where(sf.col(OUTCOME) == TIED)
             .groupBy(*(sf.col(f"_key{n}").alias(name) for n, name in enumerate(own)),
-                     sf.col(_FOUND).getField("time").alias(TIME))
+                     sf.col(_FOUND).getField(TIME).alias(TIME))
             .agg(sf.count(sf.lit(1)).alias("rows"))
             .orderBy(sf.desc("rows"), *own, TIME)
             .limit(most)
@@ -189,16 +190,22 @@ class AsOfJoin:
     ) -> DataFrame:
         both = self._both(left, right, keys, packed)
         names = [f"_key{n}" for n in range(len(keys))]
-        for each in _PASSES[self.rule.direction]:
+        sides = _PASSES[self.rule.direction]
+        for each in sides:
             both = self._passed(both, names, each)
         held = both.where(sf.col(LEFT).isNotNull())
-        if self.rule.direction is not Direction.NEAREST:
-            return self._judged(held.withColumnRenamed(self.rule.direction.value, _FOUND))
-        back, forth = sf.col(Direction.BACKWARD.value), sf.col(Direction.FORWARD.value)
-        ahead = self._distance(forth)
-        is_back = ahead.isNull() | (self._distance(back) <= ahead)
-        nearer = sf.when(back.isNotNull() & is_back, back).otherwise(forth)
-        return self._judged(held.withColumn(_FOUND, nearer))
+        (name, tied), *forward = ((each.value, f"{each}{_TIED}") for each in sides)
+        if not forward:
+            return self._judged(held.withColumnsRenamed({name: _FOUND, tied: _TIED}))
+        [(other, other_tied)] = forward
+        ahead = self._distance(sf.col(other))
+        is_back = ahead.isNull() | (self._distance(sf.col(name)) <= ahead)
+        is_back = sf.col(name).isNotNull() & is_back
+        chosen = {
+            _FOUND: sf.when(is_back, sf.col(name)).otherwise(sf.col(other)),
+            _TIED: sf.when(is_back, sf.col(tied)).otherwise(sf.col(other_tied)),
+        }
+        return self._judged(held.withColumns(chosen))
 
     def _both(
         self, left: DataFrame, right: DataFrame, keys: Sequence[tuple[str, str]], packed: str
@@ -232,7 +239,10 @@ class AsOfJoin:
         return lefts.unionAll(rights)
 
     def _passed(self, both: DataFrame, keys: Sequence[str], direction: Direction) -> DataFrame:
-        """Each row with the last row of the right side before it, in one direction of time."""
+        """Each row with the last row of the right side before it, in one direction of time.
+
+        Beside that, whether the one before the last is equal to it: both are found in one pass.
+        """
         is_right = sf.col(LEFT).isNull()
         side = sf.when(is_right, int(self.rule.strict)).otherwise(int(not self.rule.strict))
         forth = direction is Direction.FORWARD
@@ -240,30 +250,36 @@ class AsOfJoin:
         order += [sf.asc_nulls_last(_UNTIL)] * (self.until is not None)
         order += [sf.asc_nulls_first(_NEWEST)] * (self.newest is not None)
         window = Window.partitionBy(*keys).orderBy(*order)
-        marked = both.select("*", *self._marks(is_right, window))
-        names = [name for name in marked.columns if name not in both.columns]
-        kept = (_UNTIL,) * (self.until is not None)
-        row = sf.struct(sf.col(_RIGHT).alias("row"), sf.col(TIME).alias("time"), *kept, *names)
+        compared = [TIME, *((_NEWEST,) if self.newest is not None else ())]
+        met = sf.when(is_right, sf.struct(*compared)).alias(_MET)
+        marked = both.select("*", *self._marks(is_right, window), met)
+        others = [name for name in marked.columns if name not in (*both.columns, _MET)]
+        others += [_UNTIL] * (self.until is not None)
+        row = sf.struct(sf.col(_RIGHT).alias("row"), *compared, *others)
         last = sf.last(sf.when(is_right, row), ignorenulls=True)
-        found = last.over(window.rowsBetween(_UNBOUNDED, _HERE)).alias(direction.value)
-        return marked.select(*both.columns, found)
+        found, tied = sf.col(direction.value), sf.col(f"{direction}{_TIED}")
+        passed = marked.select(
+            *both.columns,
+            last.over(window.rowsBetween(_UNBOUNDED, _HERE)).alias(direction.value),
+            sf.expr(f"lag({_MET}, 2) IGNORE NULLS").over(window).alias(f"{direction}{_TIED}"),
+        )
+        same = (tied.getField(name).eqNullSafe(found.getField(name)) for name in compared)
+        is_tied = (tied.isNotNull() & reduce(and_, same)).alias(f"{direction}{_TIED}")
+        return passed.select(*both.columns, direction.value, is_tied)
 
     def _marks(self, is_right: Column, window: WindowSpec) -> list[Column]:
-        """Facts about rows of the right side: the time of the one before is theirs, and so on."""
-        compared = [TIME, *((_NEWEST,) if self.newest is not None else ())]
-        before = sf.lag(sf.when(is_right, sf.struct(*compared))).over(window)
-        same = reduce(and_, (before.getField(name).eqNullSafe(sf.col(name)) for name in compared))
-        marks = [(before.isNotNull() & same).alias("tied")]
-        if self.until is not None:
-            earlier = window.rowsBetween(_UNBOUNDED, _BEFORE_IT)
-            is_open = sf.bool_or(is_right & sf.col(_UNTIL).isNull())
-            marks.append(sf.coalesce(is_open.over(earlier), sf.lit(False)).alias("open_before"))
-            marks.append(sf.max(_UNTIL).over(earlier).alias("until_before"))
-        return marks
+        """Facts about rows of the right side that hold until a time: whether earlier ones do."""
+        if self.until is None:
+            return []
+        earlier = window.rowsBetween(_UNBOUNDED, _BEFORE_IT)
+        is_open = sf.bool_or(is_right & sf.col(_UNTIL).isNull())
+        return [
+            sf.coalesce(is_open.over(earlier), sf.lit(False)).alias("open_before"),
+            sf.max(_UNTIL).over(earlier).alias("until_before"),
+        ]
 
     def _judged(self, held: DataFrame) -> DataFrame:
-        found, time = sf.col(_FOUND), sf.col(TIME)
-        is_tied = found.getField("tied")
+        found, time, is_tied = sf.col(_FOUND), sf.col(TIME), sf.col(_TIED)
         outcome = sf.when(found.isNull() | time.isNull(), NONE)
         if self.until is not None:
             before = found.getField("until_before")
@@ -286,7 +302,7 @@ class AsOfJoin:
 
     def _distance(self, found: Column) -> Column:
         """Time between a row and what it finds: of times in microseconds; NULL is beyond all."""
-        times = [sf.col(TIME), found.getField("time")]
+        times = [sf.col(TIME), found.getField(TIME)]
         if isinstance(
             self.compared_as, (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
         ):

@@ -17,7 +17,7 @@ from snaploom.models.outputdataset import DataFormat, OtherDataSource
 from snaploom.models.report import Exclusion, ExclusionReason
 from snaploom.models.windows import Windows
 from snaploom.plan.tree import JoinNode, JoinTree
-from snaploom.sources.tables.iceberg import has_type
+from snaploom.sources.tables.columns import has_type
 from snaploom.spark.types import Found, find_field, fold_case, from_spark, to_spark
 from snaploom.types.merge import what_helps
 from snaploom.types.schemas import quote

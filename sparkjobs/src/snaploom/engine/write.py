@@ -9,10 +9,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
+from snaploom.engine.publishedfiles import JSON_OPTIONS, READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.schemachecks import refuse_unwritable
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputdataset import UNWRITABLE, ColumnMetadata, DataCompression, DataFormat
-from snaploom.policy.fileformats import JSON_OPTIONS, READ_OPTIONS, SPARK_FORMATS
 from snaploom.spark.jvm import committer_options, remove_marker
 from snaploom.spark.types import relabelled, schema_of, without_metadata
 from snaploom.types.schemas import SIMPLE_TYPES

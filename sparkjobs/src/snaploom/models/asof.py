@@ -1,4 +1,7 @@
-"""As-of joins: each row finds the one row of a source that holds at the row's own time."""
+"""Points in time: snapshots that go with one of the root, and as-of joins of their rows.
+
+By an as-of join each row finds the one row of a source that holds at the row's own time.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,73 @@ from annotated_types import Ge
 from pydantic import model_validator
 
 from snaploom.models.base import ApiModel, CelRule, contradiction
-from snaploom.models.common import ColumnName, TimeOffset, TimeZoneName
-from snaploom.models.shortforms import LENGTH
+from snaploom.models.common import (
+    ColumnName,
+    MissingMode,
+    Preference,
+    TimeOffset,
+    TimeZoneName,
+    refuse_nothing,
+)
+from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO
+
+# Snapshots of a source that go with one of the root.
+
+MOST_PARTS = 1000
+"""Parts of a history: days of almost three years, hours of forty days."""
+
+
+class ChildSnapshot(ApiModel):
+    """Snapshot of a source that goes with one of the root."""
+
+    preference: Preference = Preference.NEWEST
+    """Choice between several snapshots in the window."""
+    snapshot_missing_mode: MissingMode = MissingMode.ERROR
+    """Reaction to a window without a snapshot."""
+    time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    """Extent of the window before the root's snapshot, inclusive."""
+    time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    """Extent of the window after the root's snapshot, inclusive."""
+    history: Annotated[TimeOffset, LENGTH_NOT_ZERO] | None = None
+    """Takes all snapshots of this length up to the root's, its end included, as one: `30d`. In each
+    part of it (30 days) one is expected; without a history, one snapshot of the window is taken."""
+
+    @model_validator(mode="after")
+    def _of_history(self) -> Self:
+        if self.history is None:
+            return self
+        refuse_nothing("history", self.history)
+        others = {
+            "preference": self.preference is not Preference.NEWEST,
+            "timeBefore": not self.time_before.is_zero,
+            "timeAfter": not self.time_after.is_zero,
+        }
+        found = [name for name, given in others.items() if given]
+        if found:
+            raise contradiction(
+                "history takes all snapshots of its length, and so chooses none of a window",
+                found=f"history with {' and '.join(found)}",
+                expected="history, or a window and a preference",
+                hint=f"leave out {' and '.join(found)}, or history",
+            )
+        unit, number = self.parts
+        if number > MOST_PARTS or self.history != TimeOffset(**{unit: number}):
+            raise contradiction(
+                "history is a number of one unit, in each of which a snapshot is expected",
+                found=f"history {self.history.text}",
+                expected=f"a length of one unit, at most {MOST_PARTS} of it",
+                hint="write `30d` for daily snapshots, `48h` for hourly ones",
+            )
+        return self
+
+    @property
+    def parts(self) -> tuple[str, int]:
+        """Unit of the history and number of them: `day` and 30; nothing of no unit without one."""
+        given = {} if self.history is None else self.history.model_dump()
+        return next(((unit, number) for unit, number in given.items() if number), ("", 0))
+
+
+# As-of joins.
 
 
 class Direction(StrEnum):
@@ -30,10 +98,6 @@ _WORDS = {
     Direction.FORWARD: ("oldest", "after"),
     Direction.NEAREST: ("nearest", "beside"),
 }
-_LETTERS = {
-    "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
-    "second": "s", "nano": "ns",
-}  # fmt: skip
 TIMES = frozenset({"date", "timestamp", "timestampNtz"})
 """Types of times, by their names in declarations."""
 NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
@@ -53,12 +117,6 @@ def order_fault(found: Set[str], time_zone: str | None) -> str:
             "is meant"
         )
     return ""
-
-
-def length_text(length: TimeOffset) -> str:
-    """A length in its short form: `7d`."""
-    given = ((getattr(length, part), unit) for part, unit in _LETTERS.items())
-    return "".join(f"{n}{unit}" for n, unit in given if n) or "0s"
 
 
 class Ties(ApiModel):
@@ -157,7 +215,7 @@ class AsOf(ApiModel):
         if self.child_until_field is not None:
             parts.append(f"until {self.child_until_field}")
         if self.tolerance is not None:
-            parts.append(f"within {length_text(self.tolerance)}")
+            parts.append(f"within {self.tolerance.text}")
         if self.number_tolerance is not None:
             parts.append(f"within {self.number_tolerance:g}")
         if self.ties is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, NewType, Self
@@ -212,6 +213,56 @@ class TimeOffset(ApiModel):
         """Whether every part is zero."""
         return not any(self.model_dump().values())
 
+    @property
+    def text(self) -> str:
+        """As people write it: `1mo7d`; `0s` where every part is zero."""
+        given = ((getattr(self, part), unit) for part, unit in _UNITS.items())
+        return "".join(f"{number}{unit}" for number, unit in given if number) or "0s"
+
+
+_UNITS = {
+    "year": "y", "month": "mo", "week": "w", "day": "d", "hour": "h", "minute": "min",
+    "second": "s", "nano": "ns",
+}  # fmt: skip
+
+
+class LocalDateTime(ApiModel):
+    """A local time in a zone; all eight parts are required.
+
+    As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
+    `2024-01-01[Australia/Melbourne]` or `2024-01-01T06:00[Europe/Berlin]`.
+    """
+
+    year: Annotated[int, Ge(1), Le(9999)]
+    """Year."""
+    month: Annotated[int, Ge(1), Le(12)]
+    """Month."""
+    day: Annotated[int, Ge(1), Le(31)]
+    """Day of the month."""
+    hour: Annotated[int, Ge(0), Le(23)]
+    """Hour."""
+    minute: Annotated[int, Ge(0), Le(59)]
+    """Minute."""
+    second: Annotated[int, Ge(0), Le(59)]
+    """Second."""
+    nano: Annotated[int, Ge(0), Le(999_999_999)]
+    """Nanosecond."""
+    timezone: TimeZoneName
+    """Zone of this time and of every calendar length of the OutputDataset."""
+
+    @model_validator(mode="after")
+    def _day_exists(self) -> Self:
+        days = monthrange(self.year, self.month)[1]
+        if self.day > days:
+            month = f"{self.year}-{self.month:02d}"
+            raise contradiction(
+                "the month has no such day",
+                found=f"{self.day}, and {month} has {days}",
+                expected=f"a day of {month}",
+                hint=f"write a day from 1 to {days}",
+            )
+        return self
+
 
 def refuse_nothing(field: str, offset: TimeOffset) -> None:
     """Refuse an offset of which every part is zero; the twin of `LENGTH_NOT_ZERO` in the schema."""
@@ -344,6 +395,34 @@ class DataType(ApiModel):
 
 STRING = DataType(string=Empty())
 LONG = DataType(long=Empty())
+
+
+class CatalogTable(ApiModel):
+    """A table of Iceberg in a catalog."""
+
+    catalog: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+        Variables("a table"),
+    ]
+    """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
+    name: Annotated[
+        str,
+        StringConstraints(
+            min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
+        ),
+        Variables("a table"),
+    ]
+    """`namespace.table`; that of an output is made by the first publication, with the namespace if
+    need be."""
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.name}"
+
+    @property
+    def place(self) -> str:
+        """Its place, as places of outputs and sources are compared."""
+        return f"table:/{self.catalog}/{self.name}/"
 
 
 class ConditionStatus(StrEnum):

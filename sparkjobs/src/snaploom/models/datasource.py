@@ -21,6 +21,7 @@ from snaploom.models.base import (
 from snaploom.models.common import (
     Alias,
     Atomic,
+    CatalogTable,
     ColumnName,
     PlaceText,
     Resource,
@@ -137,7 +138,18 @@ class SourceModel(ApiModel):
 
 
 class HdfsLike(SourceModel):
-    """Files on anything that Hadoop calls a file system."""
+    """Files on anything that Hadoop calls a file system, or a table of Iceberg or Delta."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "(has(self.sourceUriGlobs) && size(self.sourceUriGlobs) > 0) != has(self.table)",
+            "give either sourceUriGlobs or table",
+        ),
+        CelRule(
+            "!has(self.table) || self.format == 'iceberg'",
+            "only a table of format iceberg is found by a catalog",
+        ),
+    )
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `arrow` (IPC files, such as Feather's, and
@@ -150,8 +162,11 @@ class HdfsLike(SourceModel):
     by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
     `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
     `false` too and refuses a header of other names."""
-    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic]
+    source_uri_globs: Annotated[tuple[GlobText, ...], MaxLen(256), Atomic] = ()
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
+    table: CatalogTable | None = None
+    """With `iceberg`, instead of a place: a table of a catalog, which the run's settings of Spark
+    describe (`spark.sql.catalog.<name>.`)."""
     source_uri_prefix: PrefixText | None = None
     """Common beginning of all files, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
@@ -163,6 +178,25 @@ class HdfsLike(SourceModel):
     """MetadataApplicators to apply, in order."""
     field_transformers: References = ()
     """FieldTransformers to apply, in order, before the applicators."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.source_uri_globs) == (self.table is not None):
+            raise contradiction(
+                "give either sourceUriGlobs or table",
+                found="both" if self.source_uri_globs else "neither",
+                expected="where the files or the table are, or the table's name in a catalog",
+                hint="name files, or the place of a table, in `sourceUriGlobs`, and a table of a "
+                "catalog by `table`",
+            )
+        if self.table is not None and self.format != "iceberg":
+            raise contradiction(
+                "only a table of format iceberg is found by a catalog",
+                found=f"table {self.table} and format {self.format}",
+                expected="format iceberg",
+                hint="write `format: iceberg`, or give the place of the table in `sourceUriGlobs`",
+            )
+        return self
 
 
 class JdbcDriver(StrEnum):

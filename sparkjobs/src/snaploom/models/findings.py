@@ -75,6 +75,34 @@ class NoUniqueJoinTree(InvalidDeclarations):
     """Every error is an ambiguous or an unreachable join tree."""
 
 
+AMBIGUOUS = "SL301"
+"""A source has several equally good ways to be joined."""
+UNREACHABLE = "SL302"
+"""No path leads to a source whose pathMissingMode is ERROR."""
+TREE_CODES = frozenset({AMBIGUOUS, UNREACHABLE})
+"""Codes of an ambiguous or unreachable join tree, which have an exit code of their own."""
+
+
+def refuse(findings: Iterable[Finding]) -> None:
+    """Stop if anything among the findings is an error."""
+    listed = tuple(findings)
+    errors = errors_of(listed)
+    if not errors:
+        return
+    if all(error.code in TREE_CODES for error in errors):
+        raise NoUniqueJoinTree(listed)
+    raise InvalidDeclarations(listed)
+
+
+def exit_code_of(findings: Iterable[Finding]) -> int:
+    """0 without errors, 3 when every error is an ambiguous or unreachable join tree, else 2."""
+    try:
+        refuse(findings)
+    except InvalidDeclarations as refusal:
+        return refusal.exit_code
+    return 0
+
+
 def make_finding(
     code: str,
     message: str,

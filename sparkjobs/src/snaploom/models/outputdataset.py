@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
@@ -10,13 +9,15 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
-from snaploom.models.asof import AsOf
+from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
+    CatalogTable,
     CheckMode,
     ColumnName,
     FieldName,
+    LocalDateTime,
     MissingMode,
     PathMissingMode,
     PlaceText,
@@ -174,28 +175,6 @@ class RegisterTable(ApiModel):
     """`catalog.database.table`, `database.table` or `table`; made by the first publication."""
 
 
-class CatalogTable(ApiModel):
-    """A table in a catalog, whose commit is the publication."""
-
-    catalog: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
-        Variables("a table"),
-    ]
-    """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
-    name: Annotated[
-        str,
-        StringConstraints(
-            min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
-        ),
-        Variables("a table"),
-    ]
-    """`namespace.table`; made by the first publication, with the namespace if need be."""
-
-    def __str__(self) -> str:
-        return f"{self.catalog}.{self.name}"
-
-
 class OutputFolder(ApiModel):
     """Location and form of published snapshots."""
 
@@ -294,44 +273,6 @@ class OutputFolder(ApiModel):
 Columns = Annotated[tuple[ColumnName, ...], MaxLen(32), Unique]
 
 
-class LocalDateTime(ApiModel):
-    """A local time in a zone; all eight parts are required.
-
-    As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
-    `2024-01-01[Australia/Melbourne]` or `2024-01-01T06:00[Europe/Berlin]`.
-    """
-
-    year: Annotated[int, Ge(1), Le(9999)]
-    """Year."""
-    month: Annotated[int, Ge(1), Le(12)]
-    """Month."""
-    day: Annotated[int, Ge(1), Le(31)]
-    """Day of the month."""
-    hour: Annotated[int, Ge(0), Le(23)]
-    """Hour."""
-    minute: Annotated[int, Ge(0), Le(59)]
-    """Minute."""
-    second: Annotated[int, Ge(0), Le(59)]
-    """Second."""
-    nano: Annotated[int, Ge(0), Le(999_999_999)]
-    """Nanosecond."""
-    timezone: TimeZoneName
-    """Zone of this time and of every calendar length of the OutputDataset."""
-
-    @model_validator(mode="after")
-    def _day_exists(self) -> Self:
-        days = monthrange(self.year, self.month)[1]
-        if self.day > days:
-            month = f"{self.year}-{self.month:02d}"
-            raise contradiction(
-                "the month has no such day",
-                found=f"{self.day}, and {month} has {days}",
-                expected=f"a day of {month}",
-                hint=f"write a day from 1 to {days}",
-            )
-        return self
-
-
 class ExcludedInterval(ApiModel):
     """Times that are left out, from one up to, and without, another."""
 
@@ -426,19 +367,6 @@ class Transformations(ApiModel):
 
     group_by: GroupBy = GroupBy()
     """Collects rows into an array."""
-
-
-class ChildSnapshot(ApiModel):
-    """Snapshot of a source that goes with one of the root."""
-
-    preference: Preference = Preference.NEWEST
-    """Choice between several snapshots in the window."""
-    snapshot_missing_mode: MissingMode = MissingMode.ERROR
-    """Reaction to a window without a snapshot."""
-    time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """Extent of the window before the root's snapshot, inclusive."""
-    time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """Extent of the window after the root's snapshot, inclusive."""
 
 
 class MatchedRows(ApiModel):

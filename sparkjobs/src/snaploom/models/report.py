@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,11 +13,13 @@ from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import (
     Atomic,
     CheckMode,
+    EpochNanos,
     MessageText,
     ShortText,
     StringMap,
     TimestampText,
     UriText,
+    parse_instant,
 )
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.findings import Finding
@@ -293,6 +296,10 @@ _DATA_TEXTS = {
 }
 
 
+MOST_OLDER = 10_000
+"""Snapshots of a history besides the newest."""
+
+
 class SourceSnapshot(ApiModel):
     """The snapshot of one source that went into a published one."""
 
@@ -304,6 +311,14 @@ class SourceSnapshot(ApiModel):
     """Time of the source's snapshot."""
     fingerprint: ShortText = ""
     """Hash over path, length, modification time and tag of the files read."""
+    history: Annotated[Mapping[ShortText, ShortText], MaxLen(MOST_OLDER)] | None = None
+    """Of a history, the hash of each snapshot before it that was read as well, by time."""
+
+    @property
+    def fingerprints(self) -> dict[EpochNanos, str]:
+        """Hashes of all snapshots that were read, by time, newest last."""
+        texts = {**(self.history or {}), self.time: self.fingerprint}
+        return dict(sorted((parse_instant(time), text) for time, text in texts.items()))
 
 
 class CheckResult(ApiModel):

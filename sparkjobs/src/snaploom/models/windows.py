@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import model_validator
 
-from snaploom.models.asof import NUMBERS, TIMES, length_text, order_fault
+from snaploom.models.asof import NUMBERS, TIMES, order_fault
 from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
 from snaploom.models.common import (
     ColumnName,
@@ -113,7 +113,7 @@ class WindowAggregate(ApiModel):
         """The aggregate in a few words: `SUM of amount over 30d`."""
         of = "" if self.field is None else f" of {self.field}"
         k = "" if self.k is None else f" ({self.k})"
-        over = "" if self.over is None else f" over {length_text(self.over)}"
+        over = "" if self.over is None else f" over {self.over.text}"
         return f"{self.function}{k}{of}{over}"
 
     @property

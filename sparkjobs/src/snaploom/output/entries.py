@@ -116,7 +116,8 @@ class SnapshotRecord(ApiModel):
     def _own(self) -> Self:
         _refuse_others(self.partition, self.files)
         for source in self.sources:
-            parse_instant(source.time)
+            for time in (*(source.history or ()), source.time):
+                parse_instant(time)
         return self
 
     def has(self, key: str) -> bool:

@@ -216,14 +216,16 @@ class Folder:
             self._table().revoke(wanted, run.clock())
         return self.log.commit(revocation)
 
-    def forget(self, ended: Collection[entries.TombstoneRecord], run: Run) -> None:
-        """Let the folder's table, if any, forget versions before their files go.
+    def forget(
+        self, ended: Collection[entries.TombstoneRecord], files: Collection[str], run: Run
+    ) -> None:
+        """Let the folder's table, if any, forget versions before files go, by key.
 
         Raises:
-            SnapshotsHeld: a tag or another branch of the table shows one.
+            SnapshotsHeld: the table shows one of these versions or files elsewhere.
         """
-        if ended and self._has_table:
-            self._table().forget(ended, run.clock())
+        if files and self._has_table:
+            self._table().forget(ended, files, run.clock())
 
     @cached_property
     def _has_table(self) -> bool:

@@ -7,18 +7,19 @@ one on, without the checkpoints. The content of files is for those who can read 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
 from snaploom.confidential import visible
-from snaploom.errors import ObjectNotFound, StorageError
+from snaploom.errors import ObjectNotFound, PublicationError, StorageError
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.output import layout
 from snaploom.output.checkpoints import CHECKPOINT_FAILURES, checkpoint_fault, read_checkpoint
 from snaploom.output.documents import DOCUMENT, ENTRY, get_bounded
 from snaploom.output.entries import Entry, parse_entry
-from snaploom.output.icebergtable import TABLE
+from snaploom.output.icebergtable import TABLE, CatalogTable, TableLibrary
 from snaploom.output.outputtables import output_table
 from snaploom.output.state import EMPTY, FolderState, Records, fold
 from snaploom.output.tablecommits import has_table
@@ -118,17 +119,23 @@ def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
         )
 
 
-def check_table(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
+def check_table(
+    store: ObjectStore, state: FolderState, library: TableLibrary | None = None
+) -> Iterator[Fault]:
     """Faults of snapshots whose version in the Iceberg table differs from that in the log.
 
-    A table of a catalog is not looked at: its catalog decides, and only runs have it at hand.
+    A table of a catalog is looked at with a library only, and so are the rows that it shows.
     """
-    table = output_table(store, state.settings, None)
+    table = output_table(store, state.settings, library)
     if not has_table(state.settings) or table is None:
         return
     try:
-        recorded = {record.time: record for record, _ in table_history(store, table.read()).live}
-    except StorageError as error:
+        version = table.read()
+        recorded = {record.time: record for record, _ in table_history(store, version).live}
+        named = None if state.settings is None else state.settings.table
+        if library is not None and named is not None and version is not None:
+            yield from _shown(library.of_catalog(named), state)
+    except (StorageError, PublicationError) as error:
         yield Fault(FaultKind.TABLE, TABLE, f"{error.message}: {error.found}")
         return
     for time in sorted(recorded.keys() | state.live.keys()):
@@ -141,6 +148,23 @@ def check_table(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
         elif here is None:
             message = "the table has it, and the log does not; the next run writes its entry"
         yield Fault(FaultKind.TABLE, TABLE, message, time)
+
+
+def _shown(table: CatalogTable, state: FolderState) -> Iterator[Fault]:
+    """Faults of what a table of a catalog shows, to which others may write, too."""
+    assert state.settings is not None  # it names the table
+    rows = dict(table.rows(state.settings.partition_field_name))
+    for record in state.snapshots:
+        found = rows.pop(unquote(record.partition.partition("=")[2]), 0)
+        if found != record.rows:
+            message = (
+                f"{table.name} shows {found:,} rows of it, and {record.rows:,} were published: "
+                "another writer changed the table"
+            )
+            yield Fault(FaultKind.TABLE, record.partition, message, record.time)
+    for value, found in sorted(rows.items()):
+        message = f"{table.name} shows {found:,} rows of a snapshot that is not published"
+        yield Fault(FaultKind.TABLE, value, message)
 
 
 def check_files(store: ObjectStore, state: FolderState) -> Iterator[Fault]:

@@ -86,16 +86,21 @@ def find_garbage(
 
 
 def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tuple[Garbage, ...]:
-    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed."""
+    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed.
+
+    Raises:
+        SnapshotsHeld: a snapshot of the output's Iceberg table shows some of it.
+    """
     doomed = [item for item in garbage if item.verdict is Verdict.REMOVE]
     if not doomed:
         return ()
     state = folder.revoke(_writers(doomed) - {run.run_id}, run)
     run.reached(CrashPoint.AFTER_REVOCATION)
     dead = [item for item in doomed if _is_dead(item, state, run)]
-    keys = (item.key for item in dead if item.kind is GarbageKind.TOMBSTONED)
-    found = filter(None, map(state.tombstone_of, keys))
-    folder.forget(list({one.published_seq: one for one in found}.values()), run)
+    found = filter(None, (state.tombstone_of(item.key) for item in dead))
+    ended = {one.published_seq: one for one in found}.values()
+    kinds = (GarbageKind.TOMBSTONED, GarbageKind.UNCOMMITTED)
+    folder.forget(list(ended), [item.key for item in dead if item.kind in kinds], run)
     removed = []
     for item in dead:
         folder.store.delete([item.key])
@@ -259,7 +264,7 @@ def sweep(
     position = _position(store, state)
     horizon = present - promised_grace(state, present)
     over = list(_within(files, _over(store, state, position, versions, horizon)))
-    folder.forget(over, run)
+    folder.forget(over, [file.path for ended in over for file in ended.files], run)
     for ended in over:
         # No name is ever live again (rule P10); what would be is not touched.
         store.delete([file.path for file in ended.files if not state.is_live(file.path)])

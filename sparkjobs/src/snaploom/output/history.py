@@ -369,7 +369,12 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         rows=record.rows,
         files=len(record.files),
         bytes=sum(file.bytes for file in record.files),
-        sources=record.sources[:SHOWN],
+        sources=tuple(
+            one
+            if one.history is None
+            else one.model_copy(update={"history": dict(sorted(one.history.items())[-SHOWN:])})
+            for one in record.sources[:SHOWN]
+        ),
         excluded=record.excluded[:SHOWN],
         joins=record.joins[:SHOWN],
         checks=record.checks[:SHOWN],

@@ -106,10 +106,13 @@ class TableVersion:
             if RUN_ID in summary and COMMIT in summary:
                 yield TableCommitted(summary[RUN_ID], summary[COMMIT])
 
+    def snapshots(self) -> list[dict[str, JsonValue]]:
+        """All snapshots of the table, whatever leads to them."""
+        return _objects(self.document.get("snapshots"))
+
     def lineage(self) -> Iterator[Mapping[str, JsonValue]]:
         """The table's snapshots that lead to its current content, the newest first."""
-        listed = self.document.get("snapshots")
-        snapshots = {number_of(one): one for one in _objects(listed)}
+        snapshots = {number_of(one): one for one in self.snapshots()}
         wanted = self.document.get("current-snapshot-id")
         # Each once: a line of parents that goes round is no lineage.
         while isinstance(wanted, int) and (snapshot := snapshots.pop(wanted, None)) is not None:
@@ -176,6 +179,14 @@ class CatalogTable(Protocol):
 
     def lists(self) -> frozenset[str]:
         """Names of the lists of files that the table needs."""
+        ...
+
+    def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
+        """Snapshots that show some files of the folder, by id, with these files by key."""
+        ...
+
+    def rows(self, field_name: str) -> Mapping[str, int]:
+        """Rows that the newest snapshot shows, by value of the partition column."""
         ...
 
     def drop(self) -> None:

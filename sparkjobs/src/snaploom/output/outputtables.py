@@ -57,8 +57,14 @@ class OutputTable(Protocol):
         """Keep runs from committing to the table any more."""
         ...
 
-    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
-        """Remove snapshots that show versions whose files go; `SnapshotsHeld` where one is held."""
+    def forget(
+        self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
+    ) -> None:
+        """Remove snapshots that show ended versions, before files go, by key.
+
+        Raises:
+            SnapshotsHeld: a version or a file is shown elsewhere, as by a tag.
+        """
         ...
 
 
@@ -75,8 +81,8 @@ def unreachable(store: ObjectStore) -> PublicationError:
     """The error of a command that would have to write to a table, and cannot."""
     return PublicationError(
         f"{store.uri} is an Iceberg table, which this command does not write to",
-        hint="nothing was changed; 'snaploom run' and 'snaploom restate' write to it, and a run "
-        "that publishes removes what has ended",
+        hint="nothing was changed; where it is in a catalog, name the output and its declarations, "
+        "as in 'snaploom gc wide -f model.yaml'; a run that publishes removes what has ended, too",
     )
 
 
@@ -118,8 +124,10 @@ class FolderTable:
         """As `OutputTable.revoke`."""
         self._versions.revoke(run_ids, now // NANOS_PER_MILLISECOND)
 
-    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
-        """As `OutputTable.forget`."""
+    def forget(
+        self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
+    ) -> None:
+        """As `OutputTable.forget`; others do not write to it."""
         is_changed = tablehistory.forget(self.store, ended, now // NANOS_PER_MILLISECOND)
         if is_changed and self.library is not None:
             tablehistory.remove_lists(self.store, self.library, LISTS_MARGIN)
@@ -211,14 +219,29 @@ class CatalogedTable:
         self.table.commit(self.store.uri, version, change)
         return None
 
-    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
-        """As `OutputTable.forget`."""
-        forgotten = tablehistory.forgotten_by(self.store, self._existing(), ended)
-        if not forgotten:
-            return
-        numbers = (icebergtable.number_of(one) for one in forgotten)
-        self.table.forget([number for number in numbers if number is not None])
-        tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
+    def forget(
+        self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
+    ) -> None:
+        """As `OutputTable.forget`; others may have made an ended version the newest again."""
+        version = self._existing()
+        forgotten = tablehistory.forgotten_by(self.store, version, ended)
+        if forgotten:
+            numbers = (icebergtable.number_of(one) for one in forgotten)
+            self.table.forget([number for number in numbers if number is not None])
+        shown = self.table.showing(files)
+        unused = shown.keys() & tablehistory.unused_by(version)
+        if unused:
+            self.table.forget(unused)
+        if held := {key for number, keys in shown.items() if number not in unused for key in keys}:
+            raise tablehistory.SnapshotsHeld(
+                f"the table {self.table.name} shows files that are to be removed",
+                found=", ".join(sorted(held)[:3]),
+                expected="snapshots, tags and branches that show what is published",
+                hint="restate what others rolled back or added, and let them drop their tags, "
+                "branches and snapshots; until then the files stay",
+            )
+        if forgotten:
+            tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
 
     def contended(self, races: int) -> CommitContended:
         """The error after many lost races."""

@@ -148,13 +148,11 @@ class TableCommits:
         self._table().revoke(run_ids, now)
         self.catch_up()
 
-    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
-        """Remove table snapshots that show versions whose files are about to be removed.
-
-        Raises:
-            SnapshotsHeld: a tag or another branch of the table shows one.
-        """
-        self._table().forget(ended, now)
+    def forget(
+        self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
+    ) -> None:
+        """As `OutputTable.forget`."""
+        self._table().forget(ended, files, now)
 
     def _follow(self) -> FolderState:
         self.reached()

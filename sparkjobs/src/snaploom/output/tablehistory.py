@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -278,6 +279,23 @@ def forgotten_by(
                 _refuse_held(store, version, forgotten)
             return forgotten
     return []
+
+
+def unused_by(version: icebergtable.TableVersion) -> set[int]:
+    """Snapshots of ours that no branch and no tag leads to, since others rolled the table back."""
+    parents, ours = dict[JsonValue, JsonValue](), set[int]()
+    for snapshot in version.snapshots():
+        number = icebergtable.number_of(snapshot)
+        parents[number] = snapshot.get("parent-snapshot-id")
+        if number is not None and _commit(snapshot):
+            ours.add(number)
+    named = version.document.get("refs")
+    heads = [_id(one) for one in named.values()] if isinstance(named, dict) else []
+    for head in (version.newest, *heads):
+        while head in parents:
+            ours.discard(cast(int, head))
+            head = parents.pop(head)
+    return ours
 
 
 def _ended_by(meant: Meant) -> Iterator[str]:

@@ -212,6 +212,8 @@ def _published_face(node: PublishedNode) -> Face:
 def _grouped(node: JoinNode | PublishedNode) -> str:
     if isinstance(node, JoinNode) and node.timed is not None:
         return node.timed.short_text
+    if isinstance(node, JoinNode) and node.history is not None and not node.group_by:
+        return f"of the last {node.history.text}"
     return f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
 
 

@@ -9,14 +9,14 @@ from pydantic import JsonValue
 
 from snaploom.loading.project import AppliedProject
 from snaploom.models.asof import AsOf
-from snaploom.models.common import ROOT_FIELD, EpochNanos, format_instant
+from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import SnapshotReason
 from snaploom.models.run import Accelerator
 from snaploom.models.windows import Windows
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
-from snaploom.plan.steps import Action, CollectEnded
+from snaploom.plan.steps import Action, CollectEnded, Times
 from snaploom.plan.tree import JoinNode, JoinTree, Tie
 from snaploom.policy.secretdetection import secret_form
 
@@ -110,6 +110,7 @@ def _join_json(node: JoinNode) -> JsonValue:
         "groupBy": list(node.group_by),
         "asOf": node.timed.dump() if isinstance(node.timed, AsOf) else None,
         "windows": node.timed.dump() if isinstance(node.timed, Windows) else None,
+        "history": None if node.history is None else node.history.text,
     }
 
 
@@ -131,8 +132,16 @@ def _snapshot_json(snapshot: PlannedSnapshot) -> JsonValue:
         "action": snapshot.action.value,
         "reason": snapshot.reason.value,
         "sources": {
-            name: format_instant(time) for name, time in snapshot.sources if name != ROOT_FIELD
+            name: format_instant(times[-1])
+            for name, times in snapshot.sources
+            if name != ROOT_FIELD
         },
+        "histories": {
+            name: [format_instant(time) for time in times]
+            for name, times in snapshot.sources
+            if len(times) > 1
+        },
+        "notes": list(snapshot.notes),
         "excluded": [
             {"fieldName": source.field_name, "reason": source.reason.value}
             for source in snapshot.excluded
@@ -202,6 +211,8 @@ def _branches(tree: JoinTree, notes: Mapping[int, str]) -> Iterator[tuple[str, s
             about += f", grouped by {', '.join(node.group_by)}"
         if node.source != node.field_name:
             about += f", from {node.source}"
+        if node.history is not None:
+            about += f", of the last {node.history.text}"
         if node.timed is not None:
             about += f", {node.timed.text}"
         if notes.get(node.number):
@@ -263,15 +274,18 @@ def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
     yield f"{head}  {_why(snapshot.reason, message)}"
     yield from (f"      {detail}" for detail in details)
     # The snapshots taken of the sources that are joined, a line for each time, newest first.
-    by_time: dict[EpochNanos, list[str]] = {}
-    for name, time in snapshot.sources:
+    by_times: dict[Times, list[str]] = {}
+    for name, times in snapshot.sources:
         if name != ROOT_FIELD:
-            by_time.setdefault(time, []).append(name)
-    for time in sorted(by_time, reverse=True):
-        names = by_time[time]
+            by_times.setdefault(times, []).append(name)
+    for times in sorted(by_times, key=lambda times: times[::-1], reverse=True):
+        names = by_times[times]
         shown = ", ".join(names[:SHOWN_SOURCES])
         more = f" and {len(names) - SHOWN_SOURCES} more" if len(names) > SHOWN_SOURCES else ""
-        yield f"        from {format_instant(time)}  {shown}{more}"
+        first = f"{format_instant(times[0])} to " if len(times) > 1 else ""
+        count = f", {len(times)} snapshots" if len(times) > 1 else ""
+        yield f"        from {first}{format_instant(times[-1])}{count}  {shown}{more}"
+    yield from (f"        warning: {note}" for note in snapshot.notes)
     for source in snapshot.excluded:
         note = f": {source.message}" if source.message else ""
         yield f"        without {source.field_name}  {source.reason.value}{note}"

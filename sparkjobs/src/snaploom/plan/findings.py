@@ -7,7 +7,7 @@ from itertools import pairwise
 import networkx as nx
 
 from snaploom.models.common import PathMissingMode
-from snaploom.models.findings import Finding, Severity
+from snaploom.models.findings import AMBIGUOUS, UNREACHABLE, Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.tree import JoinGraph, JoinTree, Link, Part, Tie, Unreachable, Vertex, plan_tree
 
@@ -209,10 +209,6 @@ class PriorityRepairs:
 
 # Findings about a join tree: ties, sources out of reach, depth.
 
-AMBIGUOUS = "SL301"
-"""A source has several equally good ways to be joined."""
-UNREACHABLE = "SL302"
-"""No path leads to a source whose pathMissingMode is ERROR."""
 UNREACHABLE_TOLERATED = "SL303"
 """No path leads to a source whose pathMissingMode is CONTINUE_WARN."""
 TOO_DEEP = "SL304"

@@ -16,11 +16,12 @@ from snaploom.models.common import (
     NANOS_PER_MILLISECOND,
     NANOS_PER_SECOND,
     EpochNanos,
+    LocalDateTime,
     Preference,
     TimeOffset,
     parse_instant,
 )
-from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime, SnapshotFilter
+from snaploom.models.outputdataset import FromCron, FromInterval, SnapshotFilter
 from snaploom.models.report import SnapshotReason
 from snaploom.plan.times import (
     FIRST_INSTANT,
@@ -347,6 +348,10 @@ class SourceSnapshots:
         times = self.known_at(now)
         index = bisect_left(times, first)
         return times[index] if index < len(times) and times[index] <= last else None
+
+    def within(self, first: EpochNanos, last: EpochNanos) -> tuple[EpochNanos, ...]:
+        """All listed snapshots from one time to another, both inclusive, in ascending order."""
+        return self.times[bisect_left(self.times, first) : bisect_right(self.times, last)]
 
     def latest(self, now: EpochNanos) -> EpochNanos | None:
         """The last snapshot that is not in the future."""

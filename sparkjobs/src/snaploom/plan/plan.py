@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from snaploom.models.asof import ChildSnapshot
 from snaploom.models.common import EpochNanos, PathMissingMode, Preference, Resource, format_instant
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, errors_of
-from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import DataFinding, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.findings import tree_findings
@@ -39,6 +40,7 @@ from snaploom.plan.steps import (
     FailSnapshot,
     SkipSnapshot,
     Step,
+    Taken,
     availability,
     choose,
     empty_source_findings,
@@ -122,13 +124,15 @@ class PlannedSnapshot:
     """Folder below `data/`."""
     action: Action
     reason: SnapshotReason
-    sources: tuple[tuple[str, EpochNanos], ...]
-    """Field name and time of each source taken, root first; empty when it was not evaluated."""
+    sources: tuple[Taken, ...]
+    """The sources taken, root first; empty when it was not evaluated."""
     excluded: tuple[ExcludedSource, ...]
     warn: bool
     """Whether a skip is to be logged as a warning."""
     message: str
     steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+    """Warnings about histories that are not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class Unforeseen:
 class RunPlan:
     """All that is known before a run; `snapshots` is None where data was not looked at."""
 
-    output: OutputDataset
+    bundle: Bundle = field(repr=False)
     hash: str
     graph: JoinGraph = field(repr=False)
     tree: JoinTree
@@ -160,9 +164,19 @@ class RunPlan:
     """Faults of the snapshots that sources list, and of files of published ones."""
 
     @property
+    def output(self) -> OutputDataset:
+        """The output."""
+        return self.bundle.output
+
+    @property
     def due(self) -> tuple[PlannedSnapshot, ...]:
         """The candidates that are woven and published."""
         return tuple(one for one in self.snapshots or () if one.action is Action.PUBLISH)
+
+    @property
+    def is_woven(self) -> bool:
+        """Whether a run weaves anything: one with a candidate that fails does not."""
+        return bool(self.due) and all(one.action is not Action.FAIL for one in self.snapshots or ())
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -182,11 +196,11 @@ def plan_offline(bundle: Bundle) -> RunPlan:
     graph = join_graph(output.spec.data_model, bundle.data_relationships)
     tree = plan_tree(graph)
     findings = tree_findings(output, graph, tree)
-    return RunPlan(output, plan_hash(bundle, tree), graph, tree, findings)
+    return RunPlan(bundle, plan_hash(bundle, tree), graph, tree, findings)
 
 
 def plan_run(
-    bundle: Bundle,
+    plan: RunPlan,
     offered: Mapping[str, SourceSnapshots],
     published: PublishedState,
     now: EpochNanos,
@@ -199,7 +213,7 @@ def plan_run(
     Where the tree has errors, `snapshots` stays None: there is nothing that could be woven.
 
     Args:
-        bundle: the output with everything that it refers to.
+        plan: its part that needs no data.
         offered: the snapshots of each source, by its name.
         published: the contents of the folder.
         now: the instant of planning.
@@ -209,7 +223,6 @@ def plan_run(
             than the store's own; omitted, `now`.
     """
     present = now if present is None else present
-    plan = plan_offline(bundle)
     if not plan.is_valid:
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
@@ -219,7 +232,7 @@ def plan_run(
     snapshots = _limited(tuple(candidates), limit)
     findings = (
         *plan.findings,
-        *empty_source_findings(bundle, plan.tree, offered),
+        *empty_source_findings(plan.bundle, plan.tree, offered),
         *planner.findings(snapshots),
     )
     return followed(replace(plan, findings=findings), snapshots, published, present)
@@ -293,7 +306,7 @@ class _SnapshotPlanner:
         zone = self.settings.intervals.zone
         if all(snapshot.time != time for snapshot in self.published.held):
             return self._planned(time, _not_restated(f"no snapshot {format_instant(time)} is live"))
-        if choose(ChildSnapshot(), self.root, time, self.now, zone) != time:
+        if choose(ChildSnapshot(), self.root, time, self.now, zone) != (time,):
             source = f"DataSource/{self.tree.root.source}"
             reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(reason))
@@ -363,6 +376,7 @@ class _SnapshotPlanner:
             found.warn,
             found.message,
             _steps(self.tree, time, found, partition),
+            found.notes,
         )
 
     def _open_interval(self, times: list[EpochNanos]) -> tuple[Finding, ...]:

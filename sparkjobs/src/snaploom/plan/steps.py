@@ -1,16 +1,24 @@
 """The steps of a run as data, and which snapshot of each source serves each of them."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from snaploom.errors import RootEmpty, SnapshotMissing
-from snaploom.models.common import EpochNanos, Preference, format_instant
+from snaploom.models.asof import ChildSnapshot
+from snaploom.models.common import (
+    EpochNanos,
+    MissingMode,
+    Preference,
+    TimeOffset,
+    format_instant,
+)
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
-from snaploom.models.outputdataset import ChildSnapshot
-from snaploom.models.report import ExclusionReason, SnapshotReason
+from snaploom.models.report import MOST_OLDER, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, minus_bounded, plus_bounded
@@ -26,6 +34,12 @@ class Action(StrEnum):
     PUBLISH = "PUBLISH"
     SKIP = "SKIP"
     FAIL = "FAIL"
+
+
+Times = tuple[EpochNanos, ...]
+"""The snapshots of a source that one of the root takes: one, or those of a history, newest last."""
+Taken = tuple[str, Times]
+"""Field name of a source, and its snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +59,57 @@ class Availability:
 
     action: Action
     reason: SnapshotReason
-    sources: tuple[tuple[str, EpochNanos], ...]
-    """Field name and snapshot time of the sources taken, in breadth-first order, root first."""
+    sources: tuple[Taken, ...]
+    """The sources taken, in breadth-first order, root first."""
     excluded: tuple[ExcludedSource, ...] = ()
     warn: bool = False
     """Whether a skip is to be logged as a warning."""
     message: str = ""
+    notes: tuple[str, ...] = ()
+    """Warnings about histories that are not whole."""
 
 
 def choose(
     rules: ChildSnapshot, offered: SourceSnapshots, time: EpochNanos, now: EpochNanos, zone: str
-) -> EpochNanos | None:
-    """The snapshot of a child that goes with a root's snapshot at `time`, if there is one."""
+) -> Times:
+    """The snapshots of a child that go with a root's snapshot at `time`; empty if there is none."""
     first, last = window(rules, time, zone)
-    if rules.preference is Preference.NEWEST:
-        return offered.newest(first, last, now)
-    return offered.oldest(first, last, now)
+    if rules.history is not None:
+        return offered.within(first, last)
+    is_newest = rules.preference is Preference.NEWEST
+    found = (offered.newest if is_newest else offered.oldest)(first, last, now)
+    return () if found is None else (found,)
 
 
 def window(rules: ChildSnapshot, time: EpochNanos, zone: str) -> tuple[EpochNanos, EpochNanos]:
     """First and last time that a child's snapshot may have, both inclusive."""
+    if rules.history is not None:
+        return EpochNanos(minus_bounded(time, rules.history, zone) + 1), time
     return (
         minus_bounded(time, rules.time_before, zone),
         plus_bounded(time, rules.time_after, zone),
     )
+
+
+def gaps(
+    rules: ChildSnapshot, times: Times, time: EpochNanos, zone: str
+) -> tuple[tuple[EpochNanos, EpochNanos], ...]:
+    """Parts of a history without one of its snapshots, ascending: without the start, with the end.
+
+    Neighbours are one gap. There is none without a history.
+    """
+    if rules.history is None:
+        return ()
+    unit, number = rules.parts
+    ends = (minus_bounded(time, TimeOffset(**{unit: n}), zone) for n in range(number, -1, -1))
+    found: list[tuple[EpochNanos, EpochNanos]] = []
+    for start, end in pairwise(ends):
+        if bisect_right(times, start) < bisect_right(times, end):
+            continue
+        if found and found[-1][1] == start:
+            start = found.pop()[0]
+        found.append((start, end))
+    return tuple(found)
 
 
 def availability(
@@ -85,8 +126,9 @@ def availability(
     snapshots of each source, `now` is the time of sources without history, and `zone` that of the
     windows' calendar lengths.
     """
-    taken: list[tuple[str, EpochNanos]] = [(tree.root.field_name, time)]
+    taken: list[Taken] = [(tree.root.field_name, (time,))]
     excluded: dict[int, ExcludedSource] = {}
+    notes: list[str] = []
     for node in tree.joins:
         if node.parent_number in excluded:
             excluded[node.number] = ExcludedSource(
@@ -95,15 +137,31 @@ def availability(
                 message=f"{node.parent} is not part of the snapshot",
             )
             continue
-        rule = rules[node.field_name]
-        found = choose(rule, offered.get(node.source, SourceSnapshots()), time, now, zone)
-        if found is not None:
+        rule, there = rules[node.field_name], offered.get(node.source, SourceSnapshots())
+        mode = rule.snapshot_missing_mode
+        found = choose(rule, there, time, now, zone)
+        if len(found) > MOST_OLDER + 1:
+            count, length = f"{len(found):,}", f"the last {rule.history and rule.history.text}"
+            message = (
+                f"{node.field_name}: DataSource/{node.source} has {count} snapshots in {length}, "
+                f"more than {MOST_OLDER + 1:,}: shorten snapshot.history, or write fewer folders"
+            )
+            reason = SnapshotReason.SNAPSHOT_MISSING
+            return Availability(Action.FAIL, reason, tuple(taken), message=message)
+        lacking = gaps(rule, found, time, zone) if found else ()
+        if lacking and mode not in _SILENT:
+            notes.append(f"{node.field_name}: {_not_whole(node.source, rule, lacking)}")
+        # What lies before the first snapshot of all is no gap: the source has begun since.
+        between = [gap for gap in lacking if gap[1] >= there.times[0]]
+        if found and (mode.continues or not between):
             taken.append((node.field_name, found))
             continue
-        mode = rule.snapshot_missing_mode
-        message = _missing(node.source, window(rule, time, zone))
+        message = (
+            _not_whole(node.source, rule, between)
+            if found
+            else _missing(node.source, window(rule, time, zone))
+        )
         if not mode.continues and not mode.skips:
-            there = offered.get(node.source, SourceSnapshots())
             nearest = (
                 there.newest(FIRST_INSTANT, time, now),
                 there.oldest(time, LAST_INSTANT, now),
@@ -113,7 +171,7 @@ def availability(
                 SnapshotReason.SNAPSHOT_MISSING,
                 tuple(taken),
                 tuple(excluded.values()),
-                message=_failure(node.field_name, message, nearest),
+                message=_failure(node.field_name, message, () if found else nearest, rule),
             )
         if mode.skips:
             return Availability(
@@ -128,21 +186,50 @@ def availability(
             node.field_name, ExclusionReason.SNAPSHOT_MISSING, mode.warns, message
         )
     return Availability(
-        Action.PUBLISH, SnapshotReason.NEW_SNAPSHOT, tuple(taken), tuple(excluded.values())
+        Action.PUBLISH,
+        SnapshotReason.NEW_SNAPSHOT,
+        tuple(taken),
+        tuple(excluded.values()),
+        notes=tuple(notes),
     )
 
 
-def _failure(field_name: str, message: str, around: Iterable[EpochNanos | None]) -> str:
-    """The whole error of a source that has nothing in its window, and may not be left out."""
+_SILENT = (MissingMode.CONTINUE_IGNORE, MissingMode.SKIP_IGNORE)
+_SHOWN_GAPS = 3
+"""Gaps of a history that a message names."""
+
+
+def _not_whole(
+    source: str, rules: ChildSnapshot, lacking: Sequence[tuple[EpochNanos, EpochNanos]]
+) -> str:
+    assert rules.history is not None  # what has gaps has one
+    unit, _ = rules.parts
+    spans = [f"after {format_instant(start)} up to {format_instant(end)}" for start, end in lacking]
+    more = f" and {len(spans) - _SHOWN_GAPS} more" if len(spans) > _SHOWN_GAPS else ""
+    return (
+        f"DataSource/{source} has no snapshot for every {unit} of the last {rules.history.text}: "
+        f"none {', '.join(spans[:_SHOWN_GAPS])}{more}"
+    )
+
+
+def _failure(
+    field_name: str, message: str, around: Iterable[EpochNanos | None], rules: ChildSnapshot
+) -> str:
+    """The whole error of a source that lacks a snapshot, and may not be left out.
+
+    `around` are the nearest ones; empty for a history that has gaps.
+    """
     nearest = [time for time in around if time is not None]
+    found = "the nearest is " + " or ".join(map(format_instant, nearest))
+    if rules.history is not None:
+        expected = f"one for every {rules.parts[0]} of snapshot.history"
+    else:
+        expected = "one in the window that snapshot.timeBefore and timeAfter open"
+    if not nearest:
+        found = "no snapshot at all" if around else "snapshots for the other times"
+    hint = "wait for it; or let snapshotMissingMode go on without it" * (rules.history is not None)
     return str(
-        SnapshotMissing(
-            f"{field_name}: {message}",
-            found="the nearest is " + " or ".join(map(format_instant, nearest))
-            if nearest
-            else "no snapshot at all",
-            expected="one in the window that snapshot.timeBefore and timeAfter open",
-        )
+        SnapshotMissing(f"{field_name}: {message}", found=found, expected=expected, hint=hint)
     )
 
 
@@ -195,8 +282,8 @@ def _finding(source: DataSource) -> Finding:
 
 # Subtrees of the join tree that recur from snapshot to snapshot, so that each is folded once.
 
-Visit = Mapping[str, EpochNanos]
-"""The snapshots that one snapshot is woven from: times by field name, the root's included."""
+Visit = Mapping[str, Times]
+"""The snapshots that one snapshot is woven from, by field name, the root's included."""
 
 
 def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping[int, int], ...]:
@@ -208,14 +295,14 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
     Returns:
         Equal values in two visits mean the same subtree of the same snapshots.
     """
-    names: dict[tuple[int, EpochNanos, tuple[int, ...]], int] = {}
+    names: dict[tuple[int, Times, tuple[int, ...]], int] = {}
     found = [_subtrees(tree, visit, names) for visit in visits]
     uses = Counter(name for visit in found for name in visit.values())
     return tuple(_kept(tree, visit, uses) for visit in found)
 
 
 def _subtrees(
-    tree: JoinTree, visit: Visit, names: dict[tuple[int, EpochNanos, tuple[int, ...]], int]
+    tree: JoinTree, visit: Visit, names: dict[tuple[int, Times, tuple[int, ...]], int]
 ) -> dict[int, int]:
     left_out = tree.subtrees(n.number for n in tree.joins if n.field_name not in visit)
     found: dict[int, int] = {}
@@ -245,11 +332,11 @@ def _kept(tree: JoinTree, found: Mapping[int, int], uses: Mapping[int, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Read one snapshot of one source."""
+    """Read one snapshot of one source, or those of a history together."""
 
     field_name: str
     source: str
-    time: EpochNanos
+    times: Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +412,7 @@ Step = (
 
 def weaving_steps(tree: JoinTree, found: Availability, partition: str) -> tuple[Step, ...]:
     """The steps that weave and publish one snapshot from the source snapshots available for it."""
-    time = found.sources[0][1]
+    time = found.sources[0][1][-1]
     times = dict(found.sources)
     included = [node for node in tree.nodes if node.field_name in times]
     reads = (ReadSource(n.field_name, n.source, times[n.field_name]) for n in included)

@@ -30,7 +30,7 @@ from typing import ClassVar
 import networkx as nx
 
 from snaploom.models.asof import AsOf
-from snaploom.models.common import ROOT_FIELD, PathMissingMode
+from snaploom.models.common import ROOT_FIELD, PathMissingMode, TimeOffset
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
 from snaploom.models.windows import Windows
@@ -49,6 +49,7 @@ class Vertex:
     group_by: tuple[str, ...] = ()
     path_missing_mode: PathMissingMode = PathMissingMode.ERROR
     timed: AsOf | Windows | None = None
+    history: TimeOffset | None = None
 
     @cached_property
     def group_key(self) -> frozenset[str]:
@@ -171,6 +172,7 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
             other.group_by,
             other.path_missing_mode,
             other.timed,
+            other.snapshot.history,
         )
         for other in model.other_data_sources
     )
@@ -264,6 +266,7 @@ class JoinNode:
     depth: int
     group_by: tuple[str, ...] = ()
     timed: AsOf | Windows | None = None
+    history: TimeOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,6 +500,7 @@ class _Search:
         self.placed[vertex.source] = JoinNode(
             number, vertex.field_name, vertex.source, parent.field_name, parent.number,
             relationship, depth, vertex.group_by, vertex.timed,
+            vertex.history,
         )  # fmt: skip
         tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))
         tied = tie.count > 1

@@ -10,8 +10,6 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from snaploom.errors import FormatNotAllowed
-from snaploom.models.allowances import Allowances
-from snaploom.models.outputdataset import DataFormat
 from snaploom.ondemand import load_registered
 
 # Character sets that Spark's readers of files know, each format in its own way.
@@ -57,11 +55,7 @@ def json_option_missing(options: Mapping[str, str]) -> tuple[str, str, str] | No
         return option, charset, 'UTF-16LE or UTF-16BE with lineSep "\\n", or multiLine "true"'
     if "linesep" in given:
         return None
-    return (
-        option,
-        charset,
-        f'lineSep, such as "\\n", beside {charset}',
-    )
+    return option, charset, f'lineSep, such as "\\n", beside {charset}'
 
 
 # What options of formats may hold.
@@ -246,6 +240,9 @@ _SAME_BYTES = frozenset({
 AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 """Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
 jar brings the short name, the class is the same (rule W7)."""
+NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
+"""The text of an absent value of CSV, so that `""` is an empty text and not NULL. U+FDD0 is a
+character that Unicode keeps out of texts that are exchanged."""
 ENTRY_POINTS = "snaploom.formats"
 """Entry-point group of formats that other packages bring, each a `FileFormat` with a `reader`."""
 
@@ -569,18 +566,6 @@ BUILT_IN: Mapping[str, FileFormat] = {
 """Formats of ours, by name."""
 
 
-REFUSED: Mapping[str, str] = {
-    "archivePathFilter": "it opens archives, whose size nothing bounds",
-    "avroSchemaUrl": "it names a file or server that is asked for the schema; use avroSchema",
-    "basePath": "it names a place; use captures of sourceUriPrefix for values in paths",
-    "ignoredPathSegmentRegex": "it is a regular expression, and brings hidden files to light",
-    "path": "it names a place, which has a field of its own",
-    "paths": "it names places, which have a field of their own",
-    "rowValidationXSDPath": "it names a file whose own references are fetched from anywhere",
-}
-"""Options of Spark that are refused unless an administrator allows them, and why."""
-
-
 @cache
 def file_format(name: str) -> FileFormat | None:
     """The format of a name, without regard to case: ours, or one of an installed package."""
@@ -611,51 +596,3 @@ def known_formats() -> tuple[FileFormat, ...]:
         with suppress(FormatNotAllowed):
             found.append(format_of(name))
     return tuple(found)
-
-
-def allowed_format(name: str, allow: Allowances) -> FileFormat | None:
-    """A format by its name; None where it is on no list."""
-    folded = name.casefold()
-    added = next((one for one in allow.formats if one.casefold() == folded), None)
-    return file_format(name) or (None if added is None else format_of(added))
-
-
-def spark_format(name: str, allow: Allowances) -> str:
-    """The name by which Spark finds a format, of which nothing is at fault."""
-    return (allowed_format(name, allow) or format_of(name)).in_spark
-
-
-# Names of formats as Spark's reader and writer take them (rule W7).
-
-FORMAT_NAMES: Mapping[DataFormat, str] = {
-    DataFormat.PARQUET: "parquet",
-    DataFormat.AVRO: "avro",
-    DataFormat.JSONL: "json",
-    DataFormat.ICEBERG: "parquet",
-}
-"""The files of each format that is published, as declarations name them."""
-
-SPARK_FORMATS: Mapping[DataFormat, str] = {
-    written: BUILT_IN[name].in_spark for written, name in FORMAT_NAMES.items()
-}
-"""Spark's name of the files of each format that is published."""
-
-JSON_OPTIONS: Mapping[str, str] = {
-    # Spark's defaults write milliseconds, and would lose the last three digits without a word.
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
-"""With which JSON is written and read, so that times come back as they were."""
-
-READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
-    DataFormat.PARQUET: {},
-    DataFormat.AVRO: {},
-    DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
-    DataFormat.ICEBERG: {},
-}
-"""Options that Spark needs to read back the written files."""
-
-NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
-"""The text of an absent value of CSV, so that `""` is an empty text and not NULL. U+FDD0 is a
-character that Unicode keeps out of texts that are exchanged."""

@@ -9,11 +9,10 @@ from snaploom.models.allowances import Allowances
 from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fileformats import (
     BUILT_IN,
-    REFUSED,
     FileFormat,
-    allowed_format,
+    file_format,
     format_names,
-    spark_format,
+    format_of,
 )
 
 FORMAT_CODE = "SL136"
@@ -24,6 +23,18 @@ OPTION_CODE = "SL137"
 _LONGEST_SHOWN = 60
 """Characters of a value that a message shows: enough to recognise it."""
 _UNKNOWN = "options go into the configuration of Hadoop, where they can name classes and servers"
+
+
+REFUSED: Mapping[str, str] = {
+    "archivePathFilter": "it opens archives, whose size nothing bounds",
+    "avroSchemaUrl": "it names a file or server that is asked for the schema; use avroSchema",
+    "basePath": "it names a place; use captures of sourceUriPrefix for values in paths",
+    "ignoredPathSegmentRegex": "it is a regular expression, and brings hidden files to light",
+    "path": "it names a place, which has a field of its own",
+    "paths": "it names places, which have a field of their own",
+    "rowValidationXSDPath": "it names a file whose own references are fetched from anywhere",
+}
+"""Options of Spark that are refused unless an administrator allows them, and why."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,18 @@ def source_place(resource: str) -> FormatPlace:
 def target_place(resource: str) -> FormatPlace:
     """Where a SkippingIndex declares them."""
     return FormatPlace(resource, "spec.target.path.format", "spec.target.path.options")
+
+
+def allowed_format(name: str, allow: Allowances) -> FileFormat | None:
+    """A format by its name; None where it is on no list."""
+    folded = name.casefold()
+    added = next((one for one in allow.formats if one.casefold() == folded), None)
+    return file_format(name) or (None if added is None else format_of(added))
+
+
+def spark_format(name: str, allow: Allowances) -> str:
+    """The name by which Spark finds a format, of which nothing is at fault."""
+    return (allowed_format(name, allow) or format_of(name)).in_spark
 
 
 def format_findings(

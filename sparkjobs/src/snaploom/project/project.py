@@ -29,20 +29,19 @@ from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Ru
 from snaploom.run.declarations import Declarations, declared, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.joblog import writing_lines
-from snaploom.run.plannedoutput import plan_output
 from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import Estimate, Warned, signal_handlers
 from snaploom.run.session.providers import OpenSession, index_places, session_beside, with_drivers
+from snaploom.run.weaving.preflight import PlanRequest
 from snaploom.run.weaving.requests import (
     MOST_PARALLEL_SNAPSHOTS,
-    PlanRequest,
     RunOptions,
     RunRequest,
     refuse_unacknowledged,
     span_of,
 )
-from snaploom.run.weaving.runs import estimate_run, preview, weave_outputs
+from snaploom.run.weaving.runs import estimate_run, plan_output, preview, weave_outputs
 from snaploom.validate.outputs import upstream_outputs
 
 if TYPE_CHECKING:

@@ -12,17 +12,16 @@ from pydantic import JsonValue
 
 from snaploom.confidential import visible_lines
 from snaploom.errors import FIX, SnaploomError
-from snaploom.models.findings import Finding, errors_of
+from snaploom.models.findings import Finding, errors_of, refuse
 from snaploom.models.report import DataFinding, Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.output.foldercheck import Fault
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.differences import DataComparison, RowChanges
 from snaploom.plan.drawings import picture_of, published_picture, to_svg
 from snaploom.plan.plan import PlannedSnapshot, RunPlan
-from snaploom.run.declarations import refuse
 from snaploom.run.joblog import finding_lines
-from snaploom.run.plannedoutput import Planned
 from snaploom.run.published.diff import Comparison
+from snaploom.run.weaving.runs import Planned
 
 
 class RunFailed(SnaploomError):

@@ -18,10 +18,10 @@ from snaploom.models.common import EpochNanos, Resource, format_instant
 from snaploom.models.findings import (
     Finding,
     InvalidDeclarations,
-    NoUniqueJoinTree,
     Severity,
-    errors_of,
+    exit_code_of,
     make_finding,
+    refuse,
 )
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
@@ -29,15 +29,11 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.ondemand import VERSION
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
-from snaploom.plan.findings import AMBIGUOUS, UNREACHABLE
 from snaploom.policy.secretdetection import SECRET_CODE
 from snaploom.run.joblog import Owner
 from snaploom.validate.validator import validate
 
 # From files to what a job works on: load, validate, pick; every finding at once.
-
-TREE_CODES = frozenset({AMBIGUOUS, UNREACHABLE})
-"""Codes of an ambiguous or unreachable join tree, which have an exit code of their own."""
 
 
 @dataclass(frozen=True)
@@ -160,26 +156,6 @@ def _members(bundle: Bundle) -> tuple[Resource, ...]:
         *bundle.metadata_applicators,
         *bundle.field_transformers,
     )
-
-
-def refuse(findings: Iterable[Finding]) -> None:
-    """Stop if anything among the findings is an error."""
-    listed = tuple(findings)
-    errors = errors_of(listed)
-    if not errors:
-        return
-    if all(error.code in TREE_CODES for error in errors):
-        raise NoUniqueJoinTree(listed)
-    raise InvalidDeclarations(listed)
-
-
-def exit_code_of(findings: Iterable[Finding]) -> int:
-    """0 without errors, 3 when every error is an ambiguous or unreachable join tree, else 2."""
-    try:
-        refuse(findings)
-    except InvalidDeclarations as refusal:
-        return refusal.exit_code
-    return 0
 
 
 # The Bundle of a run in a cluster, as a file: read, parsed strictly, and validated once more.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from snaploom.models.common import DataType, EpochNanos, SchemaField
+from snaploom.models.common import CatalogTable, DataType, EpochNanos, SchemaField
 from snaploom.models.datasource import (
     Credentials,
     DataSource,
@@ -48,6 +48,11 @@ def place_dataset(uri: str) -> DatasetName:
     if is_bucket:
         path = path[1:] or "/"
     return DatasetName(f"{scheme}://{parts.netloc}", path)
+
+
+def table_dataset(table: CatalogTable) -> DatasetName:
+    """The dataset that is a table of a catalog, by the catalog's name in Spark."""
+    return DatasetName(table.catalog, table.name)
 
 
 # `DeclaredSource`: the questions that a source of any kind answers before it is read.
@@ -111,6 +116,16 @@ class DeclaredSource(ABC):
     def is_read_now(self) -> bool:
         """Whether it has no snapshot but the present one."""
         return self.snapshot is not None and self.snapshot.from_read_time is not None
+
+    @property
+    def no_history(self) -> str:
+        """The reason why its snapshots are not read together, and a fix; empty if they are."""
+        if not self.is_read_now:
+            return ""
+        return (
+            "it has no snapshot but the present one: name a field with the time in its "
+            "snapshot.fromFieldValue"
+        )
 
     @property
     def snapshots_of(self) -> str | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.errors import SnapshotMissing, SourceChanged, SourceError
+from snaploom.errors import SnapshotMissing, SourceChanged, SourceError, SourceSchemaInvalid
 from snaploom.files.listed import OtherFiles
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import EpochNanos, format_instant
@@ -18,7 +20,9 @@ from snaploom.output.caches import Listings
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.snapshots import shown
-from snaploom.sources.sourcefiles import Change, SourceFiles
+from snaploom.sources.sourcefiles import Change, SourceFiles, joint_fingerprint
+from snaploom.spark.types import as_nullable, struct_from
+from snaploom.types.merge import merge_schemas
 
 # The interface of a source for the engine: its snapshots, and the data of one of them.
 
@@ -89,11 +93,12 @@ def read_as_listed(listed: Listed, others: OtherFiles) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class SourceFrame:
-    """The data of one snapshot; nothing but its schema has been read."""
+    """The data of one snapshot, or of a history; nothing but its schema has been read."""
 
     frame: DataFrame
     """The data; of a source as it is read, the snapshot's field is still in it."""
     time: EpochNanos
+    """Of the newest snapshot in it."""
     fingerprint: str
     """Changes when the data to read changes."""
     snapshot_field: tuple[str, ...] = ()
@@ -105,6 +110,15 @@ class SourceFrame:
     """The snapshots that a query over other sources reads, by alias; empty for physical sources."""
     listed: Listed | None = None
     """Listing of its source; None for a query, and for a database, which fixes a moment itself."""
+    history: Mapping[EpochNanos, str] = field(default_factory=dict)
+    """Of several snapshots, the fingerprint of each, the newest last; empty for one."""
+    united: tuple[SourceFrame, ...] = ()
+    """The frames of which it has the rows, where it has those of several."""
+
+    @property
+    def snapshots(self) -> Mapping[EpochNanos, str]:
+        """Fingerprints of the snapshots in it, by time, the newest last."""
+        return self.history or {self.time: self.fingerprint}
 
 
 class SourceReader(Protocol):
@@ -123,14 +137,53 @@ class SourceReader(Protocol):
         """
         ...
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The data of a listed snapshot.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The data of a listed snapshot, or of several together, the newest last.
+
+        Validation lets only kinds that list their snapshots be asked for several.
 
         Raises:
             SourceError: a file or the schema is not as declared.
-            SnapshotMissing: the snapshot is not listed.
+            SnapshotMissing: a snapshot is not listed.
         """
         ...
+
+
+def of_all(prints: Mapping[EpochNanos, str]) -> tuple[str, Mapping[EpochNanos, str]]:
+    """The fingerprint of snapshots that are read together, and `SourceFrame.history`."""
+    if len(prints) == 1:
+        return next(iter(prints.values())), {}
+    return joint_fingerprint(prints.items()), prints
+
+
+def united(resource: str, frames: Sequence[SourceFrame]) -> SourceFrame:
+    """The rows of the frames of one source, the newest last, under one schema.
+
+    Raises:
+        SourceSchemaInvalid: types of one column have nothing in common.
+    """
+    newest = frames[-1]
+    if len(frames) == 1:
+        return newest
+    merged = merge_schemas((each.time, each.frame.schema.json()) for each in frames)
+    if merged.conflicts:
+        raise SourceSchemaInvalid(
+            "the snapshots of a history give one column types that have nothing in common",
+            resource=resource,
+            path="spec",
+            found="; ".join(map(str, merged.conflicts)),
+            expected="types of which one holds all values of the other",
+            hint="cast the column in the query, or by a fieldTransformer with a snapshotRange",
+        )
+    schema = as_nullable(struct_from(merged.schema, resource))
+    fingerprint, history = of_all(dict(chain.from_iterable(e.snapshots.items() for e in frames)))
+    return replace(
+        newest,
+        frame=reduce(DataFrame.unionAll, (each.frame.to(schema) for each in frames)),
+        fingerprint=fingerprint,
+        history=history,
+        united=tuple(frames),
+    )
 
 
 def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import groupby
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
@@ -112,15 +112,20 @@ class ShapedReader:
         """The snapshots of the source."""
         return self.source.listing()
 
-    def read(self, snapshot: EpochNanos) -> port.SourceFrame:
-        """One snapshot in its final shape.
+    def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
+        """Snapshots in their final shape.
 
         Raises:
             SourceSchemaInvalid: a transformer cannot be carried out, or the snapshot's field is all
-                that its struct has.
-            SnapshotMissing: the snapshot is not listed.
+                that its struct has, or types have nothing in common.
+            SnapshotMissing: a snapshot is not listed.
         """
-        read = self.source.read(snapshot)
+        changes = [c for transformer in self.transformers for c in transformer.spec.transformers]
+        alike = groupby(snapshots, key=lambda time: [is_in_effect(each, time) for each in changes])
+        frames = [self._shaped(self.source.read(*times)) for _, times in alike]
+        return port.united(f"DataSource/{self.name}", frames)
+
+    def _shaped(self, read: port.SourceFrame) -> port.SourceFrame:
         resource = f"DataSource/{self.name}"
         columns = Columns(read.frame, read.snapshot_field)
         columns = transformed(columns, self.transformers, read.time, resource)
@@ -128,12 +133,16 @@ class ShapedReader:
         frame = relabelled(columns.frame, schema)
         if columns.snapshot_field:
             frame = self._without(frame, columns.snapshot_field)
+        shapes: list[FieldTransformer | MetadataApplicator] = []
+        shapes += self.transformers
+        shapes += self.applicators
+        prints = {time: shaped_fingerprint(text, shapes) for time, text in read.snapshots.items()}
+        fingerprint, history = port.of_all(prints)
         return replace(
             read,
             frame=frame,
-            fingerprint=shaped_fingerprint(
-                read.fingerprint, chain(self.transformers, self.applicators)
-            ),
+            fingerprint=fingerprint,
+            history=history,
             snapshot_field=(),
             unshaped=read.frame.schema,
         )
@@ -251,7 +260,7 @@ def listed_for(frames: Iterable[port.SourceFrame]) -> tuple[port.Listed, ...]:
     """Return the listings of frames and of those that they are queries over; each once."""
     found: dict[int, port.Listed] = {}
     for frame in frames:
-        below = listed_for(frame.below.values())
+        below = listed_for((*frame.below.values(), *frame.united))
         found |= {id(each): each for each in (frame.listed, *below) if each is not None}
     return tuple(found.values())
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -152,7 +150,7 @@ class SnapshotColumn:
         """The rows with one of the values."""
         literal = self._reading().literal
         column = sf.col(self.field.expression)
-        return frame.where(reduce(or_, (column == literal(value) for value in values)))
+        return frame.where(column.isin([literal(value) for value in values]))
 
     def _reading(self) -> _Reading:
         column, time_format = sf.col(self.field.expression), self.settings.time_format

@@ -20,7 +20,6 @@ from snaploom.ondemand import PackageMissing
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
-from snaploom.policy.addresses import hadoop_uri
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.declared import FileSource
 from snaploom.sources.files.globs import list_files
@@ -47,7 +46,7 @@ _NONE = -1
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:
     """Snapshots of a table; None, or `SparkNeeded`, where only Spark can enumerate them."""
-    place = hadoop_uri(source.globs[0])
+    place = source.place
     if source.format != "iceberg" or not source.is_read_now or not _PLACE.fullmatch(place):
         return None
     try:
@@ -131,13 +130,13 @@ class Change:
 
 @dataclass(frozen=True)
 class ReadFiles:
-    """Files of a snapshot, as they were listed before one of them was opened."""
+    """Files of snapshots, as they were listed before one of them was opened."""
 
     listing: FileListing
     read: tuple[CapturedFile, ...]
-    """Files of the snapshot."""
-    snapshot: EpochNanos | None = None
-    """Its time, where paths hold it; None where each file of the source may have rows of it."""
+    """The files."""
+    snapshots: tuple[EpochNanos, ...] = ()
+    """Times, where paths hold them; empty where each file of the source may have rows of them."""
     notes: tuple[str, ...] = ()
     """Remarks about their columns."""
 
@@ -161,7 +160,7 @@ class ReadFiles:
 
     def change(self, now: SourceFiles) -> Change | None:
         """List once more and return the difference, if any; `SourceError` if listing fails."""
-        listed = self.read if self.snapshot is not None else self.listing.files
+        listed = self.read if self.snapshots else self.listing.files
         known = {each.file.uri: each.file for each in listed}
         found = {file.uri: file for file in self._listed(now)}
         if found == known:
@@ -179,13 +178,14 @@ class ReadFiles:
 
     def _listed(self, now: SourceFiles) -> Iterable[ListedFile]:
         listing = now.like(self.listing)
-        by_path = None if self.snapshot is None else path_snapshots(listing)
-        if by_path is None or self.snapshot is None:
+        by_path = path_snapshots(listing) if self.snapshots else None
+        if by_path is None:
             return (each.file for each in listing.files)
         globs = by_path.globs_of(self.read)
         if globs:
             return only_live(list_files(globs, self.resource, now.others), now.others)
-        return (each.file for each in by_path.files_of(self.snapshot))
+        found = (each for time in self.snapshots for each in by_path.files_of(time))
+        return (each.file for each in found)
 
 
 def _described(file: ListedFile) -> str:
@@ -238,9 +238,9 @@ def _of_column(listing: FileListing) -> SourceSnapshots | None:
 
 
 def snapshot_bytes(
-    bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
+    bundle: Bundle, name: str, snapshots: Iterable[EpochNanos], files: SourceFiles
 ) -> int | None:
-    """Bytes of the files of a snapshot; None where it is not read from files only.
+    """Bytes of the files of snapshots; None where they are not read from files only.
 
     Where a column holds the snapshots these are the bytes of all files, each of which may have
     some of its rows.
@@ -253,8 +253,9 @@ def snapshot_bytes(
         return None
     listing = files.of(source)
     by_path = path_snapshots(listing)
-    found = listing.files if by_path is None else by_path.files_of(snapshot)
-    return sum(each.file.length for each in found)
+    if by_path is None:
+        return sum(each.file.length for each in listing.files)
+    return sum(each.file.length for time in snapshots for each in by_path.files_of(time))
 
 
 # Fingerprints of snapshots, as runs record them: compared with what is there now.
@@ -282,6 +283,11 @@ def shapes_of(
 def queried_fingerprint(below: str, query: str) -> str:
     """The fingerprint of a query over a snapshot of another source."""
     return _digest(f"{below}\n{query}")
+
+
+def joint_fingerprint(prints: Iterable[tuple[EpochNanos, str]]) -> str:
+    """The fingerprint of snapshots that are read together, from time and fingerprint of each."""
+    return _digest("\n".join(f"{time} {text}" for time, text in prints))
 
 
 def _digest(text: str) -> str:

@@ -46,7 +46,7 @@ from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
 from snaploom.policy.sqltext import SqlFacts
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import split_path
-from snaploom.validate.outputs import brings, folder_findings
+from snaploom.validate.outputs import brings, folder_findings, history_finding
 
 # Libraries that Spark needs for the sources of an output, and that only a run can see.
 
@@ -314,6 +314,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
     return (
         *_sources(output, scope),
         *_field_names(output),
+        *_histories(output, scope),
         *_timed_rules(output),
         *tuple(
             finding for names, path in lists for finding in duplicate_findings(names, output, path)
@@ -353,6 +354,18 @@ def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Fi
         found=f"{first} and {path}",
         expected="each source once, the root included",
     )
+
+
+def _histories(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
+    for index, other in enumerate(output.spec.data_model.other_data_sources):
+        source = scope.sources.get(other.data_source)
+        if other.snapshot.history is None or source is None:
+            continue
+        kind = declared(source)
+        below = None if kind.snapshots_of is None else scope.sources.get(kind.snapshots_of)
+        why = (kind if below is None else declared(below)).no_history
+        if why:
+            yield history_finding(output, index, why)
 
 
 def _timed_rules(output: OutputDataset) -> Iterator[Finding]:

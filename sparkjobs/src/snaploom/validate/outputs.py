@@ -9,11 +9,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from snaploom.models.allowances import Allowances
-from snaploom.models.common import CheckMode, Resource
+from snaploom.models.asof import ChildSnapshot
+from snaploom.models.common import NANOS_PER_SECOND, CheckMode, EpochNanos, Resource
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import DataCompression, DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
+from snaploom.plan.times import minus_bounded
 from snaploom.policy.addresses import (
     METADATA_NAMES,
     OF_ADMINISTRATOR,
@@ -220,8 +222,7 @@ def places_of(output: OutputDataset) -> frozenset[str]:
     Each ends with `/`.
     """
     table = output.spec.output_folder.table
-    named = () if table is None else (f"table:/{table.catalog}/{table.name}/",)
-    return frozenset({folder_of(output), *named})
+    return frozenset({folder_of(output), *(() if table is None else (table.place,))})
 
 
 def overlap(output: OutputDataset, other: OutputDataset) -> Findings:
@@ -337,7 +338,7 @@ def _leave(above: list[int], inner: list[_Placed]) -> None:
         inner[above[-1]] = _first(inner[above[-1]], inner[left])
 
 
-# Outputs that an output reads: those whose folder holds files of its sources.
+# Outputs that an output reads: those whose folder or table its sources name.
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -364,7 +365,7 @@ def dependence_findings(
     outputs: Mapping[str, OutputDataset],
     sources: Mapping[str, DataSource],
 ) -> tuple[Finding, ...]:
-    """A finding for every output that reads itself, directly or through others.
+    """Findings about outputs that read themselves, directly or not, or what is deleted too early.
 
     Only `judged` get findings; `outputs` and `sources` are all of the namespace.
     """
@@ -374,7 +375,10 @@ def dependence_findings(
     folders = _Folders(outputs.values(), sources)
     reads = ReadGraph({name: folders.read_by(output) for name, output in outputs.items()})
     circles = ((output, reads.circle(output.name)) for output in asked)
-    return tuple(_finding(output, circle) for output, circle in circles if circle)
+    return (
+        *(_finding(output, circle) for output, circle in circles if circle),
+        *(found for each in asked for found in _retention_findings(each, folders, outputs)),
+    )
 
 
 class _Folders:
@@ -382,12 +386,15 @@ class _Folders:
         self._sources, self._reads = sources, reads_of(sources)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         for output in outputs:
-            folder = comparable_folder(output.spec.output_folder.folder_uri)
-            self._names[folder].add(output.name)
+            for place in places_of(output):
+                self._names[place].add(output.name)
         self._sorted = sorted(self._names)
 
     def read_by(self, output: OutputDataset) -> set[str]:
-        sources = self._reads.reached(output.spec.data_model.sources)
+        return self.read_from(output.spec.data_model.sources)
+
+    def read_from(self, names: Iterable[str]) -> set[str]:
+        sources = self._reads.reached(names)
         globs = (glob for name in sources for glob in declared(self._sources[name]).globs)
         folders = {folder for glob in globs for folder in self._read_at(glob)}
         return {name for folder in folders for name in self._names[folder]}
@@ -412,6 +419,65 @@ class _Folders:
             if not folder.startswith(begins):
                 break
             yield folder
+
+
+def _retention_findings(
+    output: OutputDataset, folders: _Folders, outputs: Mapping[str, OutputDataset]
+) -> Iterator[Finding]:
+    """Histories of sources that read another output, which deletes snapshots earlier."""
+    for index, other in enumerate(output.spec.data_model.other_data_sources):
+        if other.snapshot.history is None:
+            continue
+        for name in sorted(folders.read_from([other.data_source]) & outputs.keys()):
+            why = _too_short(outputs[name], other.snapshot)
+            if why:
+                yield history_finding(output, index, why)
+
+
+def history_finding(output: OutputDataset, index: int, why: str) -> Finding:
+    """The finding about a source that has not the history that is asked for.
+
+    `why` is the reason, a colon, and what to do.
+    """
+    other = output.spec.data_model.other_data_sources[index]
+    length = other.snapshot.history
+    message, _, hint = why.partition(": ")
+    return output.finding(
+        "SL168",
+        f"spec.dataModel.otherDataSources[{index}].snapshot.history",
+        f"DataSource/{other.data_source} has no such history: {message}",
+        found=f"history {'' if length is None else length.text}",
+        expected="a source that has a snapshot for each part of it, and keeps them",
+        hint=hint,
+    )
+
+
+_SOME_DAY = EpochNanos(1_709_164_800 * NANOS_PER_SECOND)  # 29 February 2024
+
+
+def _too_short(output: OutputDataset, rule: ChildSnapshot) -> str:
+    """The reason why an output that is read deletes its snapshots too early, and a fix."""
+    assert rule.history is not None  # only histories are asked about
+    kept = output.spec.output_folder.snapshot_auto_delete
+    at = "outputFolder.snapshotAutoDelete"
+    for field, age in (
+        ("maxSnapshotAge", kept.max_snapshot_age),
+        ("maxSnapshotCreationAge", kept.max_snapshot_creation_age),
+    ):
+        spans = [minus_bounded(_SOME_DAY, each, "UTC") for each in (rule.history, age)]
+        if not age.is_zero and spans[0] < spans[1]:
+            return (
+                f"{output.identity}, whose folder it reads, deletes snapshots after {age.text}: "
+                f"lengthen {at}.{field} there, or shorten history"
+            )
+    unit, number = rule.parts
+    if 0 <= kept.max_old_snapshots < number - 1:
+        return (
+            f"{output.identity}, whose folder it reads, keeps {kept.max_old_snapshots + 1} "
+            f"snapshots, fewer than one for each {unit}: raise {at}.maxOldSnapshots there, or "
+            "shorten history"
+        )
+    return ""
 
 
 def _choices(glob: str) -> tuple[str, ...]:

@@ -163,6 +163,11 @@ def test_source_that_is_a_table_has_nothing_of_files(
     assert found == [("SL148", "ERROR", f"spec.hdfsLike.{path}")]
 
 
+def test_name_of_a_table_is_not_taken_for_its_place() -> None:
+    found = faults(files("a", format="iceberg", sourceUriGlobs=["lake.shop.levels"]))
+    assert ("SL173", "ERROR", "spec.hdfsLike.sourceUriGlobs[0]") in found
+
+
 def test_library_of_a_source_is_asked_of_the_output_that_reads_it() -> None:
     root = model()[0]["metadata"]["name"]
     source = files(root, format="delta", sourceUriGlobs=["file:///a"], sourceUriPrefix=None)

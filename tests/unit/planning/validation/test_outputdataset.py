@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from support.declared.declarations import (
     Raw,
+    complex_,
     document,
     files,
     found,
@@ -13,6 +14,7 @@ from support.declared.declarations import (
     output,
     parsed,
     relationship,
+    simple,
 )
 
 from snaploom.models.findings import Severity
@@ -397,3 +399,74 @@ def test_checkpoints_are_outside_of_the_output(place: str, expected: list[str]) 
     assert [(code, path) for code, _, path in faults] == [
         (code, "spec.run.checkpointUri") for code in expected
     ]
+
+
+NOW = {"snapshot": {"fromReadTime": {}}}
+TABLE = {
+    "driver": "POSTGRESQL", "host": "db", "database": "shop", "tableReference": "t",
+    "credentials": {"fromSecret": {"name": "db"}},
+    "snapshot": {"fromFieldValue": {"fieldName": "day", "timeFormat": "ISO8601_DATE"}},
+}  # fmt: skip
+LONG = {f"{OTHERS}.0.snapshot": {"history": "30d"}}
+OF_OUTPUT = {"sourceUriGlobs": ["/out/first/data/*/*"]}
+
+
+def first(**rules: Any) -> list[Raw]:
+    """Another output, whose folder `address` reads, that deletes snapshots."""
+    return [
+        files("address", **OF_OUTPUT),
+        output("first", **{
+            "outputFolder.snapshotAutoDelete": rules,
+            OTHERS: [], "dataModel.dataRelationships": [],
+        }),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        pytest.param([files("address", **NOW)], "no snapshot but the present one", id="now"),
+        pytest.param([document("DataSource", "address", {"jdbc": TABLE})], "a database", id="jdbc"),
+        pytest.param(
+            [
+                document("DataSource", "table", {"jdbc": TABLE}),
+                simple("address", "SELECT customer_id FROM c", source="table"),
+            ],
+            "a database",
+            id="query-on-jdbc",
+        ),
+        pytest.param(
+            [
+                complex_(
+                    "address",
+                    "SELECT customer_id FROM c0 WHERE t < {{ SNAPSHOT | UNIX_SECONDS }}",
+                    "customer",
+                )
+            ],
+            "a snapshot at any time",
+            id="complexVirtual",
+        ),
+        pytest.param(first(maxSnapshotAge="29d"), "deletes snapshots after 29d", id="age"),
+        pytest.param(first(maxOldSnapshots=28), "keeps 29 snapshots, fewer than", id="number"),
+    ],
+)
+def test_history_that_a_source_does_not_have_is_refused(address: list[Raw], message: str) -> None:
+    raws = [files("customer"), *address, model()[2], output(**LONG)]
+    (finding,) = [one for one in validate(parsed(raws)) if one.code == "SL168"]
+    assert message in finding.message
+    assert (finding.resource, finding.severity) == ("OutputDataset/wide", Severity.ERROR)
+    assert finding.path == f"spec.{OTHERS}[0].snapshot.history"
+    assert finding.hint
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        [files("address")],
+        [files("rows"), simple("address", "SELECT customer_id FROM c", source="rows")],
+        first(maxSnapshotAge="1mo", maxOldSnapshots=29),
+    ],
+)
+def test_history_that_a_source_has_is_accepted(address: list[Raw]) -> None:
+    raws = [files("customer"), *address, model()[2], output(**LONG)]
+    assert not [one for one in validate(parsed(raws)) if one.severity is Severity.ERROR]

@@ -24,9 +24,9 @@ from snaploom.cli.options import (
     refuse_request,
 )
 from snaploom.errors import Interrupted, StatementInvalid
-from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding, refuse
 from snaploom.models.skippingindex import Index
-from snaploom.run.declarations import Declarations, refuse
+from snaploom.run.declarations import Declarations
 from snaploom.run.folders import by_hadoop
 from snaploom.run.indexes import indexrequests
 from snaploom.run.runevents import signal_handlers

@@ -10,12 +10,13 @@ from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import UnsupportedStore
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import refuse
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.output import layout
 from snaploom.output.folder import open_folder
-from snaploom.run.declarations import Declarations, refuse
+from snaploom.run.declarations import Declarations
 from snaploom.run.indexes.indexrequests import IndexedPlace, index_names, places_on_publish
 from snaploom.skipping.statements.syntax import Properties
 

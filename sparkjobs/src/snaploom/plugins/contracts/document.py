@@ -238,8 +238,9 @@ def _logic(bundle: Bundle, node: JoinNode) -> str:
     normalized = bundle.relationship(node.relationship).spec.normalized_keys(node.source)
     how = f", with {normalized}" if normalized else ""
     grouped = f", one list a {', '.join(node.group_by)}" if node.group_by else ""
+    history = "" if node.history is None else f", of the last {node.history.text}"
     times = "" if node.timed is None else f", {node.timed.text}"
-    return f"left join of {node.source} by {node.relationship}{how}{grouped}{times}"
+    return f"left join of {node.source} by {node.relationship}{how}{grouped}{history}{times}"
 
 
 def _described(field: Field) -> dict[str, JsonValue]:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.models.asof import AsOf
+from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.common import (
     DataType,
     Empty,
+    LocalDateTime,
     MissingMode,
     ObjectMeta,
     PathMissingMode,
@@ -23,12 +24,10 @@ from snaploom.models.datarelationship import (
 )
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import (
-    ChildSnapshot,
     DataModel,
     FromInterval,
     GroupBy,
     HivePartitioned,
-    LocalDateTime,
     OtherDataSource,
     OutputDataset,
     OutputDatasetSpec,

@@ -18,6 +18,7 @@ import networkx as nx
 from snaploom.plugins.discovery.compounds import compound_relationships, doubt_about
 from snaploom.plugins.discovery.foundfiles import (
     FEW_VALUES,
+    INCLUDED_LIKE_NAME,
     INCLUDED_SAME_NAME,
     LIKE_NAME,
     MOST_WEAK,
@@ -290,6 +291,7 @@ def _choice(
         best.normalize
         or best.likeness < least
         or (best.is_by_chance and not best.is_at_home)
+        or (best.is_by_chance and best.included.share < INCLUDED_LIKE_NAME)
         or (best.included.compared == 1 and best.likeness < 1)
     ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin

@@ -50,7 +50,7 @@ from snaploom.run.runevents import (
     SnapshotStarted,
     WovenColumns,
 )
-from snaploom.sources.declared import DatasetName, place_dataset
+from snaploom.sources.declared import DatasetName, place_dataset, table_dataset
 from snaploom.sources.readers import origins
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import (
@@ -69,8 +69,10 @@ from snaploom.types.schemas import (
 
 
 def output_dataset(output: Output) -> DatasetName:
-    """The dataset of an output: the folder of its files, or the place of its table."""
+    """The dataset of an output: the folder of its files, or its table, by name in a catalog."""
     folder = output.spec.output_folder
+    if folder.table is not None:
+        return table_dataset(folder.table)
     is_table = folder.data_format is DataFormat.ICEBERG
     return place_dataset(folder.folder_uri + ("" if is_table else layout.DATA))
 

@@ -32,7 +32,7 @@ from snaploom.cli.snapshots import PLACE, folder_named
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.models.allowances import NO_CHOICE, Allowances, VariableChoice
 from snaploom.models.common import now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, exit_code_of
 from snaploom.models.report import Report
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.plugins.site.document import (
@@ -51,7 +51,7 @@ from snaploom.plugins.site.pages import (
     read_reports,
     refuse_undrawable,
 )
-from snaploom.run.declarations import exit_code_of, read_declarations
+from snaploom.run.declarations import read_declarations
 from snaploom.run.folders import open_named
 
 # `snaploom page`: the state of outputs as pages of HTML that need no network and no server.

@@ -279,7 +279,10 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
             through.append(f"query over {', '.join(source.spec.reads)}")
         if node.group_by:
             through.append(f"array by {', '.join(node.group_by)}")
-        timed = tree.by_number[node.number].timed
+        join = tree.by_number[node.number]
+        if join.history is not None:
+            through.append(f"snapshots of the last {join.history.text}")
+        timed = join.timed
         if timed is not None:
             through.append(timed.text)
         places = tuple(f"{one.namespace} {one.name}" for one in declared(source).datasets)

@@ -17,7 +17,7 @@ from snaploom.files.objectstore import ObjectStore
 from snaploom.localfiles import read_plain
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import TREE_CODES, Finding, InvalidDeclarations, refuse
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.ondemand import PackageMissing
@@ -54,11 +54,12 @@ from snaploom.plugins.site.sections import has_failed_last, state_of
 from snaploom.plugins.site.timeline import lanes_of, timeline_svg
 from snaploom.project import Pages, Status
 from snaploom.project.results import html_heading, html_line
-from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
+from snaploom.run.declarations import Declarations, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.reports.writer import kept_runs
 from snaploom.run.runevents import preflight_finding
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.preflight import PlanRequest
+from snaploom.run.weaving.requests import RunOptions
 from snaploom.run.weaving.runs import FilesBeforeSpark, planned_without_spark
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.types.schemas import Struct, parse_schema

@@ -8,17 +8,18 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from snaploom import errors
+from snaploom.engine.publishedfiles import FORMAT_NAMES, READ_OPTIONS
 from snaploom.files.stores import StoreOpener
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
+from snaploom.models.findings import refuse
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode, RefreshTrigger, SkippingIndex
 from snaploom.output import layout
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.addresses import hadoop_uri
-from snaploom.policy.fileformats import FORMAT_NAMES, READ_OPTIONS
-from snaploom.run.declarations import Declarations, refuse
+from snaploom.run.declarations import Declarations
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.parquetfiles import SETTING, ParquetKeys, open_keys
 from snaploom.skipping.lifecycle.declaration import Declaration

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.expectations import key_columns, uniqueness
+from snaploom.engine.publishedfiles import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.write import read_files
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.files.objectstore import ObjectStore, refuse_links
@@ -24,7 +25,7 @@ from snaploom.output.manifest import read_schema
 from snaploom.output.removal import remove_folder
 from snaploom.output.state import FolderState
 from snaploom.parquet.footers import read_footer
-from snaploom.policy.fileformats import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS, format_of
+from snaploom.policy.fileformats import format_of
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.outputcheck import CheckRequest
 from snaploom.run.runevents import Interruption

@@ -10,6 +10,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDatasetSpec
 from snaploom.output.foldercheck import Fault, FaultKind, check_files, check_log, check_table
+from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.state import FolderState
 from snaploom.run.runevents import Interruption
 from snaploom.run.session.providers import OpenSession, own_session
@@ -27,6 +28,8 @@ class CheckRequest:
     """Of the output, where it is known: its keys are checked, too."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that `spec.run` may use beyond the built-in lists."""
+    library: TableLibrary | None = None
+    """Leads to the catalog in which the output is a table; None where it is not to be looked at."""
 
 
 def check_output(
@@ -41,7 +44,11 @@ def check_output(
     `files_only` looks at names and sizes, without Spark; `report` is called from another thread.
     """
     store, state, times = request.store, request.state, request.times
-    found = [*check_log(store), *check_table(store, state), *check_files(store, state)]
+    found = [
+        *check_log(store),
+        *check_table(store, state, request.library),
+        *check_files(store, state),
+    ]
     faults = [each for each in found if each.snapshot is None or each.snapshot in times]
     if not files_only and times:
         broken = {each.snapshot for each in faults} | _without_schema(state, faults)

@@ -31,8 +31,9 @@ from snaploom.run.session.providers import OpenSession
 from snaploom.run.session.spark import build_session, translated
 from snaploom.run.weaving.history import SchemaHistory
 from snaploom.run.weaving.inputs import InputReader
+from snaploom.run.weaving.preflight import PlanRequest
 from snaploom.run.weaving.preparation import Prepared, folder_store, prepare
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.requests import RunOptions
 from snaploom.sources.readers import located
 from snaploom.spark.types import conform_frame, struct_from
 from snaploom.types.merge import common_fields
@@ -72,7 +73,7 @@ def dry_woven(
             prepared,
             SchemaHistory(store),
             lambda: prepared.state,
-            lambda step: prepared.readers[step.source].read(step.time),
+            lambda step: prepared.readers[step.source].read(*step.times),
         )
         inputs = reader.inputs(planned)
         if inputs.outcome.stop is not None:

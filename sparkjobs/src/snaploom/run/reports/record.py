@@ -48,12 +48,9 @@ class Observations:
     def __init__(self) -> None:
         self.state: FolderState | None = None
         """State of the output's folder when it was last looked at."""
-        self._listings: dict[str, SourceSnapshots] = {}
+        self.listings: dict[str, SourceSnapshots] = {}
+        """Snapshots of each source that was listed."""
         self._schemas: dict[str, tuple[EpochNanos, str]] = {}
-
-    def see_listing(self, source: str, listing: SourceSnapshots) -> None:
-        """A source has these snapshots."""
-        self._listings[source] = listing
 
     def see_schema(self, source: str, time: EpochNanos, fingerprint: str) -> None:
         """A snapshot of a source has a schema; that of the newest one counts."""
@@ -69,14 +66,14 @@ class Observations:
         return tuple(found[name] for name in sorted(found))
 
     def _source(self, source: DataSource) -> SeenSource | None:
-        listing = self._listings.get(source.name)
+        listing = self.listings.get(source.name)
         if listing is None:
             return None
         schema = self._schemas.get(source.name)
         return _seen(source.name, listing, None if schema is None else schema[1])
 
     def _below(self, source: DataSource) -> SeenSource | None:
-        listing = self._listings.get(source.name)
+        listing = self.listings.get(source.name)
         below = declared(source).snapshots_of
         return None if below is None or listing is None else _seen(below, listing, None)
 

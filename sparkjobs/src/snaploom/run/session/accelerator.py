@@ -16,7 +16,7 @@ from snaploom.models.run import SparkSettings
 from snaploom.policy.acceleration import PLUGIN, PLUGINS, is_accelerated
 from snaploom.run.driverlock import install_hint
 from snaploom.run.session.classarchive import CLASS_PATH, JARS
-from snaploom.sources.databases.drivers import COMET_JAR
+from snaploom.sources.databases.drivers import COMET_JAR, COMET_SPARK
 from snaploom.spark.jvm import is_native
 
 PATH = "spec.run.spark.accelerator"
@@ -60,16 +60,15 @@ def refuse_unfit(settings: Mapping[str, str], home: Path | None, *, version: str
             hint="run in a container of Linux; or leave `accelerator` out, or set it to NONE",
         )
     spark = ".".join((version or pyspark.__version__).split(".")[:2])
-    _, artifact, _ = COMET_JAR.coordinates.split(":")
-    wanted = artifact.removeprefix("comet-spark-spark").partition("_")[0]
-    if spark not in {_built_for(name) for name in found or [f"{artifact}.jar"]}:
+    if spark not in {_built_for(name) for name in found or [COMET_JAR.file_name]}:
         raise AcceleratorNotUsable(
             "the accelerator COMET is built for another Spark",
             path=PATH,
-            found=f"Spark {version or pyspark.__version__}, and {found[0] if found else artifact}",
-            expected=f"Spark {wanted}",
-            hint=f"on a laptop: pip install 'pyspark=={wanted}.*'; in a cluster: an image with "
-            "Spark of that version; or leave `accelerator` out, or set it to NONE",
+            found=f"Spark {version or pyspark.__version__}, and "
+            f"{found[0] if found else COMET_JAR.file_name}",
+            expected=f"Spark {COMET_SPARK}",
+            hint=f"on a laptop: pip install 'pyspark=={COMET_SPARK}.*'; in a cluster: an image "
+            "with Spark of that version; or leave `accelerator` out, or set it to NONE",
         )
     if not found:
         raise AcceleratorNotUsable(
@@ -147,4 +146,5 @@ def reasons_of(plan: str) -> list[str]:
     """The reasons in the text of a plan, without the numbers of columns."""
     _, _, extended = plan.partition("== Extended Information")
     lines = (_IDS.sub("", line).strip() for line in extended.splitlines()[1:])
-    return [line[:_LONGEST_REASON] for line in lines if line]
+    # A quoted text with a line break goes on in lines that begin with a bracket.
+    return [line[:_LONGEST_REASON] for line in lines if line[:1].isalnum()]

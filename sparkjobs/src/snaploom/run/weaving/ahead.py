@@ -33,6 +33,7 @@ from snaploom.output import layout
 from snaploom.output.folder import Folder
 from snaploom.output.publication import refuse_revoked, remove_staged
 from snaploom.plan.plan import PlannedSnapshot
+from snaploom.plan.steps import Taken
 from snaploom.run.session.spark import SparkStopped, translated
 from snaploom.run.weaving.inputs import Sharing, SnapshotInputs
 from snaploom.run.weaving.preparation import OutputRun
@@ -297,7 +298,7 @@ class SnapshotsAhead:
         self._woven |= found
 
 
-def _others(planned: PlannedSnapshot) -> tuple[tuple[str, EpochNanos], ...]:
+def _others(planned: PlannedSnapshot) -> tuple[Taken, ...]:
     return tuple(sorted(one for one in planned.sources if one[0] != ROOT_FIELD))
 
 

@@ -2,11 +2,11 @@
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from snaploom.errors import SourceError, StorageError
 from snaploom.files.listed import SparkNeeded
-from snaploom.models.common import EpochNanos, format_instant, parse_instant
+from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import MOST_DATA_SAMPLES, DataFinding, DataFindingKind, ExclusionReason
@@ -17,6 +17,7 @@ from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots, gaps_of, settings_of
 from snaploom.plan.plan import RunPlan
+from snaploom.plan.steps import choose
 from snaploom.plan.tree import JoinTree
 from snaploom.policy.references import DATA
 from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
@@ -163,32 +164,46 @@ def changed_findings(
     plan: RunPlan,
     state: FolderState,
     files: SourceFiles,
+    listed: Mapping[str, SourceSnapshots],
     restated: EpochNanos | None = None,
 ) -> Iterator[DataFinding]:
     """Published snapshots whose files are not those that they were woven from any more.
 
     Files are compared by name, length, time and tag. Of a source whose columns are changed by
-    transformers, only where the plan is the same still. `restated` is woven again anyway.
+    transformers, only where the plan is the same still; so are the snapshots of a history, of which
+    later ones may have come. `restated` is woven again anyway.
     """
     uri = bundle.output.spec.output_folder.folder_uri
     most = MOST_COMPARED if uri.startswith(("file:", "/")) else MOST_COMPARED_ELSEWHERE
     fields = {node.field_name: node.source for node in plan.tree.nodes}
-    now: dict[tuple[str, str], str | None] = {}
+    others = bundle.output.spec.data_model.other_data_sources
+    histories = {other.field_name: other.snapshot for other in others if other.snapshot.history}
+    chosen = settings_of(bundle.output.spec.data_model.root_data_source.snapshot_filter)
+    now: dict[tuple[str, EpochNanos], str | None] = {}
     found: dict[str, list[EpochNanos]] = {}
     for version in state.timeline[-most:]:
         if version.time == restated:
             continue
         record = state.records.live(version)
+        is_same = record.plan_hash == plan.hash
         for taken in record.sources:
-            key = (taken.source, taken.time)
             if fields.get(taken.field_name) != taken.source:
                 continue
-            if any(shapes_of(bundle, taken.source)) and record.plan_hash != plan.hash:
+            if any(shapes_of(bundle, taken.source)) and not is_same:
                 continue
-            if key not in now:
-                now[key] = _fingerprint(bundle, *key, files)
-            if now[key] not in (None, taken.fingerprint) and taken.fingerprint:
+            rule = histories.get(taken.field_name) if is_same else None
+            zone, at = chosen.intervals.zone, record.time
+            there = () if rule is None else choose(rule, listed[taken.source], at, at, zone)
+            if not taken.fingerprints.keys() >= {*there}:
                 found.setdefault(taken.field_name, []).append(record.time)
+                continue
+            for time, before in taken.fingerprints.items():
+                key = (taken.source, time)
+                if key not in now:
+                    now[key] = _fingerprint(bundle, *key, files)
+                if now[key] not in (None, before) and before:
+                    found.setdefault(taken.field_name, []).append(record.time)
+                    break
     for field_name, times in found.items():
         yield _of_times(
             DataFindingKind.CHANGED, fields[field_name], times, field_name=field_name,
@@ -197,9 +212,9 @@ def changed_findings(
         )  # fmt: skip
 
 
-def _fingerprint(bundle: Bundle, name: str, time: str, files: SourceFiles) -> str | None:
+def _fingerprint(bundle: Bundle, name: str, time: EpochNanos, files: SourceFiles) -> str | None:
     try:
-        return snapshot_fingerprint(bundle, name, parse_instant(time), files)
+        return snapshot_fingerprint(bundle, name, time, files)
     except (SourceError, SparkNeeded):
         return None  # what a run needs of it fails with its own message
 

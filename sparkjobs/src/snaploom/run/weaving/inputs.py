@@ -13,14 +13,14 @@ from snaploom.engine.schemachecks import SchemaOutcome, check_schemas, schema_fa
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
 from snaploom.engine.write import read_files, under_schema, write_frame
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.models.common import EpochNanos, format_instant, parse_instant
+from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataCompression, DataFormat
 from snaploom.ondemand import VERSION
 from snaploom.output.caches import SubtreeStore
 from snaploom.output.layout import content_hash
 from snaploom.output.state import FolderState
 from snaploom.plan.plan import PlannedSnapshot
-from snaploom.plan.steps import ReadSource, Visit, recurring_subtrees
+from snaploom.plan.steps import ReadSource, Times, Visit, recurring_subtrees
 from snaploom.run.session.spark import open_place, result_settings, translated
 from snaploom.run.weaving.filelayout import ValuelessColumns
 from snaploom.run.weaving.history import SchemaHistory
@@ -116,10 +116,10 @@ class Sharing:
         self._memory = SubtreeMemory(facts_hash, self._recall if self._store else None)
         self._sources: dict[str, SourceFrame] = {}
 
-    def source(self, name: str, time: EpochNanos, read: Callable[[], SourceFrame]) -> SourceFrame:
-        """A snapshot of a source: the frame that the last snapshot had, where it is the same."""
+    def source(self, name: str, times: Times, read: Callable[[], SourceFrame]) -> SourceFrame:
+        """Snapshots of a source: the frame that the last snapshot had, where it is the same."""
         found = self._sources.get(name)
-        if found is None or found.time != time:
+        if found is None or tuple(found.snapshots) != times:
             found = self._sources[name] = read()
         return found
 
@@ -229,7 +229,7 @@ class Sharing:
 def _newest_visit(prepared: Prepared) -> list[Visit]:
     state = prepared.state
     return [
-        {source.field_name: parse_instant(source.time) for source in record.sources}
+        {source.field_name: tuple(source.fingerprints) for source in record.sources}
         for record in map(state.records.live, state.timeline[-1:])
     ]
 

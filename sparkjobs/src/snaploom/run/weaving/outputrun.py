@@ -33,10 +33,9 @@ from snaploom.run.weaving import datafindings
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.inputs import Sharing
 from snaploom.run.weaving.parallel import OrderedWork, Turn
-from snaploom.run.weaving.preflight import begin, never_before, newest_moment
+from snaploom.run.weaving.preflight import PlanRequest, begin, never_before, newest_moment
 from snaploom.run.weaving.preparation import OutputRun, folder_store, prepare, table_library
 from snaploom.run.weaving.registration import TableRegistration
-from snaploom.run.weaving.requests import PlanRequest
 from snaploom.run.weaving.snapshot import SnapshotWeaver, WovenSnapshot
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.spark.types import struct_from

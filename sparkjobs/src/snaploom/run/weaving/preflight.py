@@ -1,11 +1,13 @@
 """Before a run: folder and clock, and the plan over what sources list (rule W5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from snaploom.errors import PublicationError, SnapshotMissing
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import refuse
 from snaploom.models.report import SnapshotReason
 from snaploom.models.run import OnEmptyRoot
 from snaploom.output.folder import inspect_folder
@@ -17,12 +19,11 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action, refuse_empty_root
-from snaploom.run.declarations import refuse
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import EmitEvent, RunEstimated, estimate_of
 from snaploom.run.weaving.datafindings import changed_findings, listed_findings
 from snaploom.run.weaving.history import compare_structure
-from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
 from snaploom.sources.registry import declared
 from snaploom.sources.sourcefiles import SourceFiles
 
@@ -75,32 +76,38 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
 
 
 @dataclass(frozen=True)
+class PlanRequest:
+    """The plan of one output."""
+
+    bundle: Bundle
+    moment: EpochNanos
+    options: RunOptions = AS_DECLARED
+
+    @cached_property
+    def offline(self) -> RunPlan:
+        """The part of the plan that needs no data."""
+        return plan_offline(self.bundle)
+
+
+@dataclass(frozen=True)
 class PlannedRun:
     """A plan, and the state that it rests on."""
 
-    bundle: Bundle
     plan: RunPlan
     state: FolderState
     published: PublishedState
     present: EpochNanos
     """The instant to which ages are measured when snapshots are deleted."""
 
+    @property
+    def bundle(self) -> Bundle:
+        """The output with everything that it refers to."""
+        return self.plan.bundle
 
-def plan_listed(
-    request: PlanRequest,
-    store: ObjectStore,
-    list_source: Callable[[str], SourceSnapshots],
-    clock: Callable[[], EpochNanos],
-    observations: Observations,
-    files: SourceFiles,
-) -> PlannedRun:
-    """Look into the folder of an output, list its sources, and plan a run.
 
-    Raises:
-        RootEmpty: the root has no snapshot, and that is to be a failure.
-    """
-    bundle, output, options = request.bundle, request.bundle.output, request.options
-    offline = plan_offline(bundle)
+def look_into_folder(request: PlanRequest, store: ObjectStore, seen: Observations) -> FolderState:
+    """The state of an output's folder, which its join tree does not contradict."""
+    output, offline = request.bundle.output, request.offline
     refuse(offline.findings)
     state = inspect_folder(
         store,
@@ -110,28 +117,40 @@ def plan_listed(
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
     )
-    observations.state = state
+    seen.state = state
     compare_structure(output, state, offline.tree)
-    listed: dict[str, SourceSnapshots] = {}
-    for name in dict.fromkeys(node.source for node in offline.tree.nodes):
-        listed[name] = list_source(name)
-        observations.see_listing(name, listed[name])
+    return state
+
+
+def plan_listed(
+    request: PlanRequest,
+    store: ObjectStore,
+    state: FolderState,
+    listed: Mapping[str, SourceSnapshots],
+    files: SourceFiles,
+    present: EpochNanos,
+) -> PlannedRun:
+    """Plan a run over the state of its folder and the snapshots of its sources.
+
+    Raises:
+        RootEmpty: the root has no snapshot, and that is to be a failure.
+    """
+    bundle, output, options = request.bundle, request.bundle.output, request.options
     published = published_state(store, state)
-    present = min(request.moment, clock())
-    plan = plan_run(
-        bundle, listed, published, request.moment, options.limit, options.selection, present
-    )
+    present = min(request.moment, present)
+    moment, limit, selection = request.moment, options.limit, options.selection
+    plan = plan_run(request.offline, listed, published, moment, limit, selection, present)
     refuse(plan.findings)
     if options.is_strict or output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
-        root = offline.tree.root.source
+        root = plan.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
     root_listing = listed[plan.tree.root.source]
     about_data = (
-        *listed_findings(bundle, plan, root_listing, state, request.moment),
-        *changed_findings(bundle, plan, state, files, options.selection.restated),
+        *listed_findings(bundle, plan, root_listing, state, moment),
+        *changed_findings(bundle, plan, state, files, listed, selection.restated),
     )
     plan = replace(plan, data_findings=about_data)
-    return PlannedRun(bundle, plan, state, published, present)
+    return PlannedRun(plan, state, published, present)
 
 
 def begin(

@@ -34,14 +34,20 @@ from snaploom.plan.plan import (
     publishing_times,
 )
 from snaploom.plan.retention import HeldSnapshot, removals_before
-from snaploom.plan.steps import Action, ExcludedSource, FailSnapshot, ReadSource, SkipSnapshot
+from snaploom.plan.steps import (
+    Action,
+    ExcludedSource,
+    FailSnapshot,
+    ReadSource,
+    SkipSnapshot,
+    Times,
+)
 from snaploom.plan.tree import JoinTree
 from snaploom.run.job import Job
 from snaploom.run.reports.record import Observations, RunRecord, reason_of
 from snaploom.run.session.spark import open_place, translated
 from snaploom.run.weaving.history import SchemaHistory, refuse_conflicts
-from snaploom.run.weaving.preflight import PlannedRun, plan_listed
-from snaploom.run.weaving.requests import PlanRequest
+from snaploom.run.weaving.preflight import PlannedRun, PlanRequest, look_into_folder, plan_listed
 from snaploom.sources.port import SourceFrame, SourceReader
 from snaploom.sources.readers import Sources
 from snaploom.sources.registry import declared
@@ -92,8 +98,7 @@ def foreseen(prepared: Prepared, check: Callable[[], None]) -> RunPlan:
     """
     planned = prepared.plan.snapshots or ()
     unforeseen: tuple[Unforeseen, ...] = ()
-    # A run with a candidate that fails weaves nothing.
-    if prepared.plan.due and all(one.action is not Action.FAIL for one in planned):
+    if prepared.plan.is_woven:
         planned = tuple(_looked_at(prepared, planned, check))
         unforeseen = tuple(_unforeseen(prepared))
     plan = followed(prepared.plan, planned, prepared.published, prepared.present)
@@ -124,16 +129,16 @@ def _looked_at(
 ) -> Iterator[PlannedSnapshot]:
     bundle, tree = prepared.bundle, prepared.plan.tree
     self_described = {node.source for node in tree.nodes if has_known_schema(bundle, node.source)}
-    known: dict[tuple[str, EpochNanos], SourceFrame] = {}
+    known: dict[tuple[str, Times], SourceFrame] = {}
     failed = ""
     due = publishing_times(planned)
     output = OutputForecast(prepared)
 
     def read(step: ReadSource) -> SourceFrame:
-        if (step.source, step.time) not in known:
+        if (step.source, step.times) not in known:
             with translated(f"DataSource/{step.source}"):
-                known[step.source, step.time] = prepared.readers[step.source].read(step.time)
-        return known[step.source, step.time]
+                known[step.source, step.times] = prepared.readers[step.source].read(*step.times)
+        return known[step.source, step.times]
 
     for one in planned:
         if one.action is not Action.PUBLISH or tree.root.source not in self_described:
@@ -283,16 +288,12 @@ def prepare(
     store = folder_store(bundle.output)
     listings, allow = Listings(store, clock()), request.options.allow
     with closing(Sources(spark, bundle, request.moment, listings, allow, files)) as sources:
-        planned = plan_listed(
-            request,
-            store,
-            lambda name: _listing(sources.reader(name)),
-            clock,
-            observations or Observations(),
-            sources.files,
-        )
+        seen = observations or Observations()
+        state = look_into_folder(request, store, seen)
+        for node in request.offline.tree.nodes:
+            seen.listings[node.source] = _listing(sources.reader(node.source))
+        planned = plan_listed(request, store, state, seen.listings, sources.files, clock())
         yield Prepared(
-            planned.bundle,
             planned.plan,
             planned.state,
             planned.published,

@@ -15,6 +15,7 @@ from typing import TypeVar
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
+from snaploom.engine.publishedfiles import READ_OPTIONS, SPARK_FORMATS
 from snaploom.errors import PublicationError
 from snaploom.models.outputdataset import OutputDataset, TimestampFormat
 from snaploom.models.report import RegisteredTable, UnregisteredTable
@@ -22,7 +23,6 @@ from snaploom.output import history, icebergtable, layout
 from snaploom.output.folder import Folder
 from snaploom.output.state import FolderState, Version
 from snaploom.plan.times import hive_of, partition_of
-from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.run.session.spark import translated
 from snaploom.run.weaving.preparation import table_library
 from snaploom.spark.jvm import jvm_of

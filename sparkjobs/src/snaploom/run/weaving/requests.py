@@ -81,15 +81,6 @@ def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
 
 
 @dataclass(frozen=True)
-class PlanRequest:
-    """The plan of one output."""
-
-    bundle: Bundle
-    moment: EpochNanos
-    options: RunOptions = AS_DECLARED
-
-
-@dataclass(frozen=True)
 class RunRequest:
     """Runs of outputs."""
 

@@ -3,32 +3,59 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+
+from pydantic import JsonValue
 
 from snaploom import ondemand
 from snaploom.errors import SnaploomError
 from snaploom.files.listed import ListedFile, NoOtherFiles, OtherFiles, SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
+from snaploom.loading.project import AppliedProject
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import EpochNanos, now
+from snaploom.models.findings import (
+    TREE_CODES,
+    Finding,
+    InvalidDeclarations,
+    errors_of,
+    exit_code_of,
+    refuse,
+)
 from snaploom.models.report import Report
 from snaploom.models.run import RunSettings
 from snaploom.output.layout import new_run_id
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.explain import (
+    accelerator_json,
+    accelerator_text,
+    finding_json,
+    plan_json,
+    plan_text,
+    project_json,
+    project_text,
+)
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
+from snaploom.policy.acceleration import accelerated_settings, chosen
 from snaploom.policy.addresses import S3, kind_of
 from snaploom.run import runevents
+from snaploom.run.declarations import Declarations
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.session import providers
 from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere
-from snaploom.run.weaving.preflight import PlannedRun, begin, plan_listed
-from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.run.weaving.preflight import (
+    PlannedRun,
+    PlanRequest,
+    begin,
+    look_into_folder,
+    plan_listed,
+)
+from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.sources.files.buckets import BucketFiles
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark, snapshot_bytes
 from snaploom.validate.outputs import read_first
@@ -67,7 +94,8 @@ class FilesBeforeSpark:
         return self._files_of(file.uri).end(file, length)
 
     def _files_of(self, uri: str) -> OtherFiles:
-        if _has_session():
+        context = sys.modules.get("pyspark.core.context")
+        if context is not None and context.SparkContext._active_spark_context is not None:
             return NoOtherFiles()  # it may have settings of its own, and is at hand
         if SUBMITTED in os.environ:
             return self._submitted
@@ -85,12 +113,6 @@ class FilesBeforeSpark:
     @cached_property
     def _buckets(self) -> BucketFiles:
         return BucketFiles(os.environ)
-
-
-def _has_session() -> bool:
-    """Whether Spark is at work in this process; where it was never imported, it is not."""
-    context = sys.modules.get("pyspark.core.context")
-    return context is not None and context.SparkContext._active_spark_context is not None
 
 
 # Runs, plans and estimates of outputs; Spark is started where something needs it.
@@ -169,7 +191,7 @@ def preview(
     """Return the plan that a run would visit now, after preflight; nothing is written."""
     bundle, files = request.bundle, _files(request)
     found = _planned_without_spark(request, files)
-    if found is not None and not _is_woven(found.plan):
+    if found is not None and not found.plan.is_woven:
         return followed(found.plan, found.plan.snapshots or (), found.published, found.present)
     small = is_small(bundle, () if found is None else found.plan.due, files)
     return _planned_in_session(request, files, open_session, foresee=True, small=small).plan
@@ -236,18 +258,18 @@ def planned_without_spark(
 
     `check` is called before each source is listed; what it raises comes out.
     """
-    bundle = request.bundle
-
-    def list_source(name: str) -> SourceSnapshots:
-        check()
-        found = listed_without_spark(bundle, name, files)
-        if found is None:
-            raise SparkNeeded(f"DataSource/{name}: neither paths nor footers give its snapshots")
-        return found
-
+    bundle, seen = request.bundle, observations or Observations()
     folder = bundle.output.spec.output_folder.folder_uri
     store = open_store(folder, create=False, others=files.others.store)
-    return plan_listed(request, store, list_source, clock, observations or Observations(), files)
+    state = look_into_folder(request, store, seen)
+    for node in request.offline.tree.nodes:
+        check()
+        found = listed_without_spark(bundle, node.source, files)
+        if found is None:
+            why = "neither paths nor footers give its snapshots"
+            raise SparkNeeded(f"DataSource/{node.source}: {why}")
+        seen.listings[node.source] = found
+    return plan_listed(request, store, state, seen.listings, files, clock())
 
 
 def begun_run(
@@ -285,16 +307,12 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
         for step in (step for snapshot in due for step in snapshot.steps):
             if not isinstance(step, ReadSource):
                 continue
-            found = snapshot_bytes(bundle, step.source, step.time, files)
+            found = snapshot_bytes(bundle, step.source, step.times, files)
             if found is None or (total := total + found) > SMALL_BYTES:
                 return False
     except (SnaploomError, SparkNeeded):
         return False  # reading the snapshot raises it again, with the snapshot's name
     return bool(due)
-
-
-def _is_woven(plan: RunPlan) -> bool:
-    return bool(plan.due) and all(one.action is not Action.FAIL for one in plan.snapshots or ())
 
 
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
@@ -308,3 +326,117 @@ def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
                 emit(runevents.OfOutput(name, event) if request.options.parallel > 1 else event)
                 follower.take(event)
             follower.ended(run.report)
+
+
+# The plan of one output, as far as its declarations allow, with all that is wrong.
+
+
+@dataclass
+class Planned:
+    """Result of planning one output; partial if planning failed."""
+
+    output: str
+    plan: RunPlan | None = None
+    findings: tuple[Finding, ...] = ()
+    failure: SnaploomError | None = None
+    project: AppliedProject = field(default_factory=AppliedProject)
+    """The environment and variables of the declarations."""
+    accelerated: Mapping[str, str] = field(default_factory=dict)
+    """The settings that a run has for its accelerator; empty without one."""
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Keep each finding once: validation and planning find the same trees ambiguous."""
+        known = {(f.code, f.resource, f.path, f.message): f for f in self.findings}
+        for finding in findings:
+            known.setdefault(
+                (finding.code, finding.resource, finding.path, finding.message), finding
+            )
+        self.findings = tuple(known.values())
+
+    @property
+    def is_plannable(self) -> bool:
+        """Whether nothing is wrong but, perhaps, the join tree, which a plan shows best."""
+        return all(finding.code in TREE_CODES for finding in errors_of(self.findings))
+
+    @property
+    def text(self) -> str:
+        """The plan for people, after the variables that it was made with; empty without a plan."""
+        return "" if self.plan is None else self._heads + plan_text(self.plan)
+
+    @property
+    def _heads(self) -> str:
+        return project_text(self.project) + accelerator_text(self.accelerated)
+
+    @property
+    def document(self) -> dict[str, JsonValue]:
+        """The contract of `plan -o json`; what could not be planned is empty."""
+        empty: dict[str, JsonValue] = {
+            "output": self.output,
+            "hash": "",
+            "root": "",
+            "joins": [],
+            "unreachable": [],
+            "ties": [],
+            "candidates": None,
+            "deletes": [],
+            "unforeseen": [],
+            "collect": None,
+            "dataFindings": [],
+        }
+        failure = self.failure
+        failed = () if failure is None else (runevents.preflight_finding(failure, failure.reason),)
+        document = plan_json(self.plan) if self.plan is not None else empty
+        findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
+        return {
+            **document,
+            "project": project_json(self.project),
+            "accelerator": accelerator_json(self.accelerated),
+            "findings": findings,
+        }
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of `plan`."""
+        if self.failure is not None:
+            return self.failure.exit_code
+        planned = () if self.plan is None else self.plan.snapshots or ()
+        failing = any(snapshot.action is Action.FAIL for snapshot in planned)
+        return exit_code_of(self.findings) or int(failing)
+
+
+def plan_output(
+    declarations: Declarations,
+    name: str,
+    moment: EpochNanos,
+    *,
+    offline: bool = False,
+    limit: int | None = None,
+    strict: bool = False,
+    open_session: providers.OpenSession | None = None,
+) -> Planned:
+    """Plan one output as far as its declarations allow; only faults of Snaploom are raised.
+
+    `offline` plans the join tree only, without Spark. `strict` makes a root without any snapshot a
+    failure in any case.
+    """
+    planned = Planned(name, project=declarations.loaded.project)
+    try:
+        bundle = declarations.bundle(name)
+        options = RunOptions(limit=limit, is_strict=strict, allow=declarations.allow)
+        request = PlanRequest(bundle, moment, options)
+        run = chosen(bundle.output.spec.run, os.environ)
+        planned.accelerated = accelerated_settings(run.spark)
+        planned.add(declarations.findings_for(bundle))
+        if planned.is_plannable:
+            planned.plan = request.offline
+            planned.add(declarations.placed(planned.plan.findings))
+        refuse(planned.findings)
+        if not offline:
+            opened = open_session or providers.with_drivers(declarations)
+            planned.plan = preview(request, opened)
+            planned.add(declarations.placed(planned.plan.findings))
+    except InvalidDeclarations as error:
+        planned.add(declarations.placed(error.findings))
+    except SnaploomError as error:
+        planned.failure = error
+    return planned

@@ -217,7 +217,7 @@ class SnapshotWeaver:
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
             reader = self._run.prepared.sources.reader(step.source)
-            found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
+            found = self._sharing.source(step.source, step.times, lambda: reader.read(*step.times))
         self._run.record.observations.see_schema(
             step.source, found.time, _fingerprint(found.frame.schema)
         )
@@ -272,12 +272,7 @@ class SnapshotWeaver:
             rows=counts.rows,
             schema=files.json(),
             sources=tuple(
-                SourceSnapshot(
-                    field_name=step.field_name,
-                    source=step.source,
-                    time=format_instant(inputs.used[step.field_name].time),
-                    fingerprint=inputs.used[step.field_name].fingerprint,
-                )
+                _source_snapshot(step, inputs.used[step.field_name])
                 for step in planned.steps
                 if isinstance(step, ReadSource) and step.field_name in inputs.used
             ),
@@ -288,6 +283,7 @@ class SnapshotWeaver:
             spark_version=self._run.spark.version,
             notes=(
                 *left_out,
+                *planned.notes,
                 *rowless,
                 *inputs.outcome.warnings,
                 *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
@@ -390,6 +386,17 @@ class SnapshotWeaver:
 def _fingerprint(schema: StructType) -> str:
     """Hash over names, types and order of columns; what may be NULL changes with the reader."""
     return content_hash(schema.simpleString().encode())
+
+
+def _source_snapshot(step: ReadSource, read: SourceFrame) -> SourceSnapshot:
+    *older, (time, fingerprint) = read.snapshots.items()
+    return SourceSnapshot(
+        field_name=step.field_name,
+        source=step.source,
+        time=format_instant(time),
+        fingerprint=fingerprint,
+        history={format_instant(before): text for before, text in older} or None,
+    )
 
 
 def _read_columns(read: SourceFrame) -> ReadColumns:

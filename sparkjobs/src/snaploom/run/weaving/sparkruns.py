@@ -23,9 +23,9 @@ from snaploom.run.session.providers import OpenedSession
 from snaploom.run.session.spark import configured, translated
 from snaploom.run.weaving.outputrun import weave_output
 from snaploom.run.weaving.parallel import in_parallel
-from snaploom.run.weaving.preflight import PlannedRun
+from snaploom.run.weaving.preflight import PlannedRun, PlanRequest
 from snaploom.run.weaving.preparation import foreseen, prepare
-from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.run.weaving.requests import RunRequest
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.validate.outputs import read_first
 

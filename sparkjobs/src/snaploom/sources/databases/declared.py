@@ -370,6 +370,11 @@ class DatabaseSource(DeclaredSource):
         return self.declared.snapshot
 
     @property
+    def no_history(self) -> str:
+        """Each snapshot is a query of its own."""
+        return "each snapshot is a query of a database: write the snapshots to files first"
+
+    @property
     def columns(self) -> DeclaredColumns | None:
         """Those of `schemaFields`."""
         fields = self.declared.schema_fields

@@ -89,6 +89,8 @@ COMET_JAR = DriverJar(
     "5055c43dca9e8cce83c33b1ff25646d1436c94698ca48beb3475bf60843b8d37",
 )
 """Comet is built for one minor version of Spark, which the name of its artifact has."""
+COMET_SPARK = COMET_JAR.coordinates.partition("comet-spark-spark")[2].partition("_")[0]
+"""This minor version."""
 KNOWN_JARS = {**DRIVER_JAR_BY_NAME, COMET_JAR.name: COMET_JAR}
 """All jars that are fetched by a name of ours."""
 
@@ -133,11 +135,6 @@ def driver_hint(driver_class: str) -> str:
         f"on a laptop run `{command}` in the folder of the declarations, and run again; in a "
         "cluster add the jar to the image; or correct driverClass"
     )
-
-
-def database_of(jar: DriverJar) -> JdbcDriver:
-    """The database that a jar of the list reads."""
-    return JdbcDriver(jar.name.upper())
 
 
 # Facts about each kind of database: address, names, literals, and settings that a source may have.

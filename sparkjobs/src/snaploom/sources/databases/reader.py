@@ -142,12 +142,13 @@ class TableReader:
         self.table.look()
         return READ_TIME
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """All rows.
 
         Raises:
             SnapshotMissing: another time is asked for.
         """
+        (snapshot,) = snapshots
         if snapshot != self.table.now:
             raise not_listed(self.name, snapshot)
         frame = as_declared(
@@ -172,12 +173,13 @@ class TableColumnReader:
         """
         return SourceSnapshots.of(self._values)
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """The rows of one snapshot, chosen by the database.
 
         Raises:
             SnapshotMissing: there are none.
         """
+        (snapshot,) = snapshots
         values = self._values.get(snapshot)
         if values is None:
             raise not_listed(self.name, snapshot)

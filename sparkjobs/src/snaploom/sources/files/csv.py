@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from snaploom.errors import SourceNotReadable
 from snaploom.policy.fileformats import NULL_TEXT
+from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.records import options_of_files, text_lines, with_numbers
 
 # The dialect of CSV unless a source has options: RFC 4180, from which Spark's own defaults differ.
@@ -196,6 +197,73 @@ def numbered(lines: DataFrame, dialect: CsvDialect) -> DataFrame:
     )
 
 
+# Lines that are whole records, and whose values no type changes: one expression for each line.
+
+
+@dataclass(frozen=True)
+class LinesOf:
+    """Files that have one header, and the values that their columns may have."""
+
+    uris: Sequence[str]
+    header: str = ""
+    """The line that each begins with, a plain record; empty where there is none."""
+    columns: Sequence[str | None] | None = None
+    """Of each column a regular expression of harmless values, None where any is; None where it is
+    not known which columns there are."""
+
+
+def plain_record(dialect: CsvDialect, columns: Sequence[str | None] | None = None) -> str:
+    """A regular expression, of Java and of Python, of records on one line that have no line end.
+
+    No step goes back into a value that it has left. Of bytes that are no text Java makes U+FFFD,
+    which no plain record has. `columns` are those of `LinesOf`: with them a record has so many
+    values, and each that has an expression matches it, in quotes or without them, or is nothing.
+    """
+    quote, sep = map(_literal, (dialect.quote, dialect.separator))
+    inner = f"[^{quote}\\r\\n\\x00\ufffd]"
+    bare = f"[^{quote}{_literal(dialect.separator[:1])}\\r\\n\\x00\ufffd]++"
+    quoted = f"{quote}{inner}*+(?:{quote}{quote}{inner}*+)*+{quote}"
+    value = f"(?:{bare}|{quoted})?+" if quote else f"(?:{bare})?+"
+    if columns is None:
+        return f"{value}(?:{sep}{value})*+"
+    return sep.join(
+        value if one is None else f"(?:{one}|{quote}(?:{one}){quote})?" for one in columns
+    )
+
+
+def _literal(text: str) -> str:
+    """A text as an expression, inside brackets or outside."""
+    return "".join(sign if sign.isalnum() or ord(sign) > 127 else f"\\{sign}" for sign in text)
+
+
+def _is_plain(dialect: CsvDialect, columns: Sequence[str | None] | None = None) -> Column:
+    """Whether a line is a plain record and not of blanks only, so that no fact about it matters."""
+    pattern = f"\\A(?![\\x00- ]*+\\z){plain_record(dialect, columns)}\\r?\\z"
+    return sf.col("line").rlike(pattern)
+
+
+def unproved_files(
+    spark: SparkSession, files: Sequence[LinesOf], dialect: CsvDialect, options: Mapping[str, str]
+) -> frozenset[str]:
+    """Files with lines that are no plain records of harmless values, by Spark's URL.
+
+    A header may stand once in its file.
+    """
+
+    def others(one: LinesOf) -> DataFrame:
+        header = [one.header, f"{one.header}\r"] if one.header else []
+        lines = lines_of(spark, list(map(escape_glob, one.uris)), dialect, options)
+        is_header = sf.col("line").isin(*header) if header else sf.lit(False)
+        # Of a line that is filtered, the name of its file costs nothing.
+        return lines.where(~_is_plain(dialect, one.columns)).select(
+            sf.input_file_name().alias("file"), is_header.cast("int").alias("is_header")
+        )
+
+    found = reduce(DataFrame.unionAll, map(others, files)).groupBy("file")
+    rows = found.agg(sf.min("is_header"), sf.sum("is_header")).collect()
+    return frozenset(file for file, least, headers in rows if not least or headers > 1)
+
+
 # Ends of records of CSV files, found by one pass over their lines before they are read.
 
 
@@ -243,7 +311,7 @@ def layouts_of(
     `paths` are globs, as Spark's reader takes them.
     """
     lines = lines_of(spark, paths, dialect, options)
-    suspects = lines if dialect.is_wide else lines.where(_may_be_special(dialect))
+    suspects = lines if dialect.is_wide else lines.where(~_is_plain(dialect))
     seen = with_facts(suspects.withColumn("inside", sf.lit(False)), dialect)
     found = seen.groupBy("file").agg(sf.max("is_garbled"), sf.max("is_special")).collect()
     for row in found:
@@ -268,19 +336,6 @@ def layouts_of(
             raise fault
         layouts[file.file] = _layout(file)
     return layouts
-
-
-def _may_be_special(dialect: CsvDialect) -> Column:
-    """Whether a line may be special or garbled by facts that cost little, of which most have none.
-
-    What comes before `!` is empty, or begins with a blank or a control character.
-    """
-    line = sf.col("line")
-    end_of_line = sf.instr(line, "\r")
-    signs = [dialect.quote, "\x00"] if dialect.quote else ["\x00"]
-    found = [line.contains(sign) for sign in signs]
-    found += [line < "!", (end_of_line > 0) & (end_of_line < sf.length(line))]
-    return reduce(or_, found, ~sf.is_valid_utf8(line))
 
 
 def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:

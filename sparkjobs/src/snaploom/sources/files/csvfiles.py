@@ -1,6 +1,8 @@
 """CSV files of one source as one frame: columns by the names of headers, each file by its form."""
 
+import csv
 import posixpath
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,15 @@ from pyspark.sql import types as spark_types
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
 from snaploom.policy.fileformats import NULL_TEXT
-from snaploom.sources.files.csv import CsvDialect, CsvLayout, dialect_of, layouts_of
+from snaploom.sources.files.csv import (
+    CsvDialect,
+    CsvLayout,
+    LinesOf,
+    dialect_of,
+    layouts_of,
+    plain_record,
+    unproved_files,
+)
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import shown
 from snaploom.sources.prefix import normal_uri
@@ -33,9 +43,14 @@ _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 def is_by_name(options: Mapping[str, str]) -> bool:
     """Whether columns are matched by the names of headers; `enforceSchema` opts out."""
+    others = {name.casefold() for name in options} & {"enforceschema", "singlevariantcolumn"}
+    return has_headers(options) and not others
+
+
+def has_headers(options: Mapping[str, str]) -> bool:
+    """Whether the first line of each file has names."""
     given = {name.casefold(): value for name, value in options.items()}
-    others = given.keys() & {"enforceschema", "singlevariantcolumn"}
-    return given.get("header", "").lower() == "true" and not others
+    return given.get("header", "").lower() == "true"
 
 
 def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> str:
@@ -53,6 +68,18 @@ def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> s
     is_whole = bool(end) or len(head) < _HEAD
     is_open = bool(dialect.quote) and text.count(dialect.quote) % 2 == 1
     return text if is_whole and text.strip() and not is_open else ""
+
+
+def values_of(line: str, dialect: CsvDialect | None) -> tuple[str, ...] | None:
+    """The values of a line that is a plain record; None where only Spark can determine them."""
+    if dialect is None or dialect.ignores_blanks or len(dialect.separator) != 1:
+        return None
+    if max(line, default="") <= " " or re.fullmatch(plain_record(dialect), line) is None:
+        return None
+    if not dialect.quote:
+        return tuple(line.split(dialect.separator))
+    reader = csv.reader([line], delimiter=dialect.separator, quotechar=dialect.quote, strict=True)
+    return tuple(next(reader))
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -91,6 +118,12 @@ def fields_of(
 
 # The CSV files of one source as one frame, each read as it is laid out.
 
+Harmless = Callable[[spark_types.DataType], str | None]
+"""From a type to a regular expression of texts that keep their value as it, of characters of
+`_OF_HARMLESS`; None where all texts do."""
+_OF_HARMLESS = frozenset("0123456789+-.: TZeE")
+_MOST_HEADERS = 20
+"""Headers of which each is looked for in its files: every one is a part of the query."""
 _READ_AT_ONCE = 16
 """Headers that are read at the same time: on stores all of the time is waiting."""
 _AS_TEXT = {
@@ -136,23 +169,114 @@ class CsvFiles:
     """Forms of files that were looked at, by URI."""
     _headers: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """Headers by their line, or by the URI of a file whose line is not known."""
+    _lines: dict[str, str] = field(default_factory=dict)
+    """The line that each file has as its header, by URI; empty where that is not known."""
+    _harmless: dict[str, bool] = field(default_factory=dict)
+    """Whether it is proved that no value changes, by URI; of files about which that was asked."""
 
-    def look_at(self, files: Sequence[ListedFile]) -> None:
-        """Find out the forms of files, each once."""
+    def look_at(
+        self,
+        files: Sequence[ListedFile],
+        wanted: spark_types.StructType | None,
+        harmless: Harmless,
+    ) -> None:
+        """Find out the forms of files, each once; and of their values, if columns are wanted."""
         unknown = [file for file in files if file.uri not in self._forms]
         dialect = dialect_of(self.options)
-        layouts: Mapping[str, CsvLayout] = {}
-        if dialect is not None and unknown:
-            paths = [escape_glob(file.uri) for file in unknown]
-            found = layouts_of(self.spark, paths, dialect, self.options, self.resource)
-            layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
         lines = [""] * len(unknown)
-        if is_by_name(self.options):
+        if has_headers(self.options):
             with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
                 lines = list(pool.map(partial(self._first_line, dialect), unknown))
+        self._lines.update((file.uri, line) for file, line in zip(unknown, lines, strict=True))
+        layouts: Mapping[str, CsvLayout] = {}
+        if dialect is not None and unknown:
+            layouts = self._layouts([file.uri for file in unknown], dialect, wanted, harmless)
         for file, line in zip(unknown, lines, strict=True):
-            layout = layouts.get(normal_uri(file.uri), CsvLayout.LINES)
-            self._forms[file.uri] = CsvForm(layout, self._header(file, line, layout))
+            layout = layouts.get(file.uri, CsvLayout.LINES)
+            self._forms[file.uri] = CsvForm(layout, self._header(file, line, layout, dialect))
+
+    def unproved(
+        self, uris: Sequence[str], wanted: spark_types.StructType, harmless: Harmless
+    ) -> list[str]:
+        """Those of files that were looked at of whose values any may change."""
+        dialect = dialect_of(self.options)
+        lines = [uri for uri in uris if self._forms[uri].layout is CsvLayout.LINES]
+        unknown = [uri for uri in lines if uri not in self._harmless]
+        if dialect is not None and unknown:
+            groups = self._groups(unknown, dialect, wanted, harmless)
+            self._proved(dialect, [group for group in groups if group.columns is not None])
+        return [uri for uri in uris if not self._harmless.get(uri)]
+
+    def _layouts(
+        self,
+        uris: Sequence[str],
+        dialect: CsvDialect,
+        wanted: spark_types.StructType | None,
+        harmless: Harmless,
+    ) -> Mapping[str, CsvLayout]:
+        """The line separators of files with others than plain lines."""
+        proved = self._proved(dialect, self._groups(uris, dialect, wanted, harmless))
+        others = [uri for uri in uris if uri not in proved]
+        if not others:
+            return {}
+        paths = [escape_glob(uri) for uri in others]
+        found = layouts_of(self.spark, paths, dialect, self.options, self.resource)
+        by_path = {normal_uri(unquote(url)): layout for url, layout in found.items()}
+        return {uri: by_path[path] for uri in others if (path := normal_uri(uri)) in by_path}
+
+    def _proved(self, dialect: CsvDialect, files: Sequence[LinesOf]) -> set[str]:
+        """Files whose lines are plain records with harmless values, which is remembered."""
+        if not files or dialect.is_wide:
+            return set()
+        unproved = unproved_files(self.spark, files, dialect, self.options)
+        bad = {normal_uri(unquote(url)) for url in unproved}
+        proved = {uri for one in files for uri in one.uris if normal_uri(uri) not in bad}
+        for one in files:
+            if one.columns is not None:
+                self._harmless.update((uri, uri in proved) for uri in one.uris)
+        return proved
+
+    def _groups(
+        self,
+        uris: Sequence[str],
+        dialect: CsvDialect,
+        wanted: spark_types.StructType | None,
+        harmless: Harmless,
+    ) -> list[LinesOf]:
+        """Files by the line of their header."""
+        by_line = defaultdict[str, list[str]](list)
+        for uri in uris:
+            by_line[self._lines[uri]].append(uri)
+        if len(by_line) > _MOST_HEADERS:
+            return [LinesOf(uris)]
+        return [
+            LinesOf(
+                some,
+                line if values_of(line, dialect) else "",
+                self._columns(line, dialect, wanted, harmless),
+            )
+            for line, some in by_line.items()
+        ]
+
+    def _columns(
+        self,
+        line: str,
+        dialect: CsvDialect,
+        wanted: spark_types.StructType | None,
+        harmless: Harmless,
+    ) -> list[str | None] | None:
+        if wanted is None or not _OF_HARMLESS.isdisjoint(dialect.separator + dialect.quote):
+            return None
+        fields: Sequence[spark_types.StructField | None] = wanted.fields
+        if is_by_name(self.options):
+            names = values_of(line, dialect)
+            if names is None:
+                return None
+            try:
+                fields = fields_of(names, wanted)
+            except ValueError:  # which is an error of reading
+                return None
+        return [None if one is None else harmless(one.dataType) for one in fields]
 
     def forms(self, uris: Sequence[str]) -> Forms:
         """The forms of files; a header in other case is the same, and that of the first one."""
@@ -250,10 +374,14 @@ class CsvFiles:
         except OSError:
             return ""  # which Spark reports, if it cannot read it either
 
-    def _header(self, file: ListedFile, line: str, layout: CsvLayout) -> tuple[str, ...] | None:
+    def _header(
+        self, file: ListedFile, line: str, layout: CsvLayout, dialect: CsvDialect | None
+    ) -> tuple[str, ...] | None:
         if not is_by_name(self.options) or not file.length:
             return None
         key = line or file.uri
+        if key not in self._headers and (names := values_of(line, dialect)) is not None:
+            self._headers[key] = names
         if key not in self._headers:
             reader = self.reader(layout.options).options(**_AS_TEXT)
             row = reader.load([escape_glob(file.uri)]).head()

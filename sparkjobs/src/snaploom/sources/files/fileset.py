@@ -290,7 +290,9 @@ class FileSet:
         uris = [file.uri for file in files]
         try:
             if self.format.has_headers:
-                self._csv.look_at(files)
+                declared = self.declared.schema_fields
+                wanted = schema or (None if declared is None else struct_of(declared))
+                self._csv.look_at(files, wanted, self._checks.harmless)
             schema = schema or self._schema(uris)
             frame = self._frame(uris, schema)
             found = schema_of(frame, self.resource, "spec.hdfsLike")
@@ -349,13 +351,18 @@ class FileSet:
 
     def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
         """Refuse values of text that reading would change, of each file once."""
-        checks = ValueChecks(self.spark, self.resource, self.declared)
         unknown = [uri for uri in uris if uri not in self._valued]
-        texts = checks.texts(schema) if unknown else None
-        if texts is not None:
-            frame = self._frame(unknown, texts)
-            checks.check(frame, self.file_of_row(frame, unknown), schema, self._records(unknown))
-        self._valued.update(unknown)
+        texts = self._checks.texts(schema) if unknown else None
+        if texts is not None and self.format.has_headers:
+            unknown = self._csv.unproved(unknown, schema, self._checks.harmless)
+        if texts is not None and unknown:
+            frame, records = self._frame(unknown, texts), self._records(unknown)
+            self._checks.check(frame, self.file_of_row(frame, unknown), schema, records)
+        self._valued.update(uris)
+
+    @cached_property
+    def _checks(self) -> ValueChecks:
+        return ValueChecks(self.spark, self.resource, self.declared)
 
     @cached_property
     def _valued(self) -> set[str]:
@@ -375,13 +382,13 @@ class FileSet:
         row = frame.select(path, "*").where(sf.col(_RECORD).isNotNull()).head()
         if row is None:
             return None
-        checks = ValueChecks(self.spark, self.resource, self.declared)
         url, record = row[_FILE_OF_ROW], str(row[_RECORD])
         texts = spark_types.StructType([spark_types.StructField(n, _TEXT) for n in strict.names])
         uri, texts = self._records(uris)(url, texts)
-        parsed = self.spark.range(1).select(checks.parsed(sf.lit(record), texts).alias("of")).head()
+        of_text = self._checks.parsed(sf.lit(record), texts).alias("of")
+        parsed = self.spark.range(1).select(of_text).head()
         found = parsed["of"].asDict() if parsed is not None and parsed["of"] is not None else {}
-        line = checks.line_of(uri, record)
+        line = self._checks.line_of(uri, record)
         place = f"{f'line {line} of ' if line else ''}{unquote(url)}"
         bad = (f for f in strict.fields if row[f.name] is None and found.get(f.name) is not None)
         for column in bad:

@@ -30,6 +30,7 @@ from snaploom.sources.port import (
     SourceFrame,
     SourceReader,
     not_listed,
+    of_all,
     read_as_listed,
 )
 from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
@@ -176,22 +177,26 @@ class ColumnReader:
         """
         return SourceSnapshots.of(self._enumerated.values)
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The rows of one snapshot, out of the files that hold them.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The rows of snapshots, out of the files that hold them.
 
         Raises:
-            SnapshotMissing: there are none.
+            SnapshotMissing: there are none of one.
         """
-        values = self._enumerated.values.get(snapshot)
-        if values is None:
-            raise not_listed(self.name, snapshot)
-        files = self._files_of(snapshot)
+        known = self._enumerated.values
+        for snapshot in snapshots:
+            if snapshot not in known:
+                raise not_listed(self.name, snapshot)
+        by_time = {time: self._files_of(time) for time in snapshots}
+        by_uri = {each.file.uri: each for each in chain.from_iterable(by_time.values())}
+        files = tuple(by_uri.values())
         listed = ReadFiles(self.files.listing, files)
+        values = [value for time in snapshots for value in known[time]]
         with read_as_listed(listed, self.files.listing.others):
             frame = self._column.select(self._frame_of(files), values)
         listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
+        return _source_frame(frame, listed, by_time, dropped)
 
     def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
         holding = self._enumerated.files
@@ -349,6 +354,18 @@ class ColumnReader:
 # Readers of `hdfsLike` sources, one for each way to declare snapshots (rule W19).
 
 
+def _source_frame(
+    frame: DataFrame,
+    listed: ReadFiles,
+    by_time: Mapping[EpochNanos, tuple[CapturedFile, ...]],
+    dropped: tuple[str, ...],
+) -> SourceFrame:
+    prints = {time: replace(listed, read=files).fingerprint for time, files in by_time.items()}
+    fingerprint, history = of_all(prints)
+    newest = max(by_time)
+    return SourceFrame(frame, newest, fingerprint, dropped, listed=listed, history=history)
+
+
 def open_files(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
     """The reader of a source of files."""
     if not isinstance(source, FileSource):
@@ -376,13 +393,13 @@ class ReadTimeReader:
         """The current snapshot; empty when there is no file."""
         return self.files.listing.at_read_time
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """All files.
 
         Raises:
             SnapshotMissing: there are none, or another time is asked for.
         """
-        files = self.files.files
+        files, (snapshot,) = self.files.files, snapshots
         if not files or snapshot != self.now:
             raise not_listed(self.name, snapshot)
         listed = ReadFiles(self.files.listing, files)
@@ -412,25 +429,27 @@ class PathReader:
         """
         return self.snapshots.listed
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The files of one snapshot.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The files of snapshots, under one schema.
 
         Raises:
-            SnapshotMissing: there are none.
+            SnapshotMissing: there are none of one.
         """
-        files = self.snapshots.files_of(snapshot)
-        if not files:
-            raise not_listed(self.name, snapshot)
-        listed = ReadFiles(self.files.listing, files, snapshot)
+        by_time = {time: self.snapshots.files_of(time) for time in snapshots}
+        for snapshot, found in by_time.items():
+            if not found:
+                raise not_listed(self.name, snapshot)
+        files = tuple(chain.from_iterable(by_time.values()))
+        listed = ReadFiles(self.files.listing, files, snapshots)
         with read_as_listed(listed, self.files.listing.others):
-            if snapshot not in self._schemas:
-                self._schemas[snapshot] = common_schema(self.files, files)
-            frame = self.files.read(files, self._schemas[snapshot])
+            if snapshots not in self._schemas:
+                self._schemas[snapshots] = common_schema(self.files, files)
+            frame = self.files.read(files, self._schemas[snapshots])
         listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         is_dropped = self.snapshots.settings.drop_field
         dropped = (self.snapshots.capture.name,) if is_dropped else ()
-        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
+        return _source_frame(frame, listed, by_time, dropped)
 
     @cached_property
-    def _schemas(self) -> dict[EpochNanos, StructType | None]:
+    def _schemas(self) -> dict[tuple[EpochNanos, ...], StructType | None]:
         return {}

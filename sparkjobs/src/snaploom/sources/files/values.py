@@ -25,12 +25,21 @@ _HIGH = 2.0**115
 """Beyond it a number has more digits than a `decimal`, and is compared as it is printed."""
 _BEYOND_MICROSECONDS = r"\.[0-9]{6}[0-9]*[1-9]"
 _ONLY_TIME = r"^T?[0-9]{1,2}:"
-_DAY = r"^[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}([T ]+0{1,2}:00(:00(\.0*)?)?Z?)?$"
+_DAY = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}([T ]+0{1,2}:00(:00(\.0*)?)?Z?)?"
+_TIME = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_INFERRED = "[+-]?(0|[1-9][0-9]*)"
 _SHORT = {
-    "double": r"^[+-]?[0-9]{1,9}(\.[0-9]{1,6})?$",
-    "float": r"^[+-]?[0-9]{1,4}(\.[0-9]{1,2})?$",
+    "double": (
+        r"[+-]?(?:[0-9]{1,9}(?:\.(?!999999)[0-9]{0,100})?"
+        r"|[0-9](?:\.[0-9]{0,100})?[eE]-(?:0[2-9]|[1-9][0-9]))"
+    ),
+    "float": r"[+-]?[0-9]{1,4}(\.(?!999)[0-9]{0,30})?",
 }
-"""Numbers that have no more digits than `_DIGITS`, which are most."""
+"""Numbers of few digits before the point, and not so close below a whole number that they could
+become it: most are such."""
 _DIGITS = {"double": 15, "float": 6}
 """Digits of a number that come back from the type, wherever the point is."""
 _BEYOND_CALENDAR = r"^[+-]?[0-9]{13,}(\.[0-9]*)?$"
@@ -60,6 +69,8 @@ class TextLoss:
     """Whether it happens to a text; NULL counts as no."""
     is_suspect: Callable[[Column], Column]
     """A short test that every such text passes, and most others do not; NULL counts as no."""
+    harmless: str
+    """A regular expression, of Java, of most texts to which it does not happen."""
 
 
 def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
@@ -73,6 +84,7 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
                 expected,
                 is_lost=lambda text: _has_more_digits(text, scale),
                 is_suspect=lambda text: ~sf.trim(text).rlike(short),
+                harmless=rf"[+-]?[0-9]+(\.[0-9]{{0,{scale}}})?",
             )
         case spark.DoubleType() | spark.FloatType():
             name = data_type.simpleString()
@@ -81,6 +93,7 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
                 expected,
                 is_lost=lambda text: _changes_as_binary(text, name),
                 is_suspect=lambda text: _is_printed_otherwise(text, name),
+                harmless=_SHORT[name],
             )
         case spark.TimestampType() | spark.TimestampNTZType():
             wrong = [_BEYOND_MICROSECONDS, _BEYOND_CALENDAR]
@@ -90,18 +103,18 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
                 "a day and a time with at most 6 digits after the second, or, as a number of JSON, "
                 "seconds since 1970 up to the year 9999"
             )
-            return _simple(expected, lambda text: sf.trim(text).rlike("|".join(wrong)))
+            return _simple(expected, lambda text: sf.trim(text).rlike("|".join(wrong)), _TIME)
         case spark.DateType() if not writing.has_date_format:
             expected = "a day such as 2024-05-01, without a time of day"
-            return _simple(expected, lambda text: ~sf.trim(text).rlike(_DAY))
+            return _simple(expected, lambda text: ~sf.trim(text).rlike(f"^{_DAY}$"), _DAY)
     if writing.is_inferred and isinstance(data_type, _WHOLE):
         expected = "a number that does not begin with 0"
-        return _simple(expected, lambda text: sf.trim(text).rlike("^[+-]?0[0-9]"))
+        return _simple(expected, lambda text: sf.trim(text).rlike("^[+-]?0[0-9]"), _INFERRED)
     return None
 
 
-def _simple(expected: str, is_lost: Callable[[Column], Column]) -> TextLoss:
-    return TextLoss(expected, is_lost, is_lost)
+def _simple(expected: str, is_lost: Callable[[Column], Column], harmless: str) -> TextLoss:
+    return TextLoss(expected, is_lost, is_lost, harmless)
 
 
 def _has_more_digits(text: Column, scale: int) -> Column:
@@ -138,7 +151,7 @@ def _is_printed_otherwise(text: Column, name: str) -> Column:
     """Whether a number has many digits and another text than Spark's, as most writers print it."""
     text = sf.trim(text)
     narrow = text.try_cast(name)
-    return ~text.rlike(_SHORT[name]) & narrow.isNotNull() & (narrow.cast("string") != text)
+    return ~text.rlike(f"^{_SHORT[name]}$") & narrow.isNotNull() & (narrow.cast("string") != text)
 
 
 def _changes_as_binary(text: Column, name: str) -> Column:
@@ -161,7 +174,7 @@ def _changes_as_binary(text: Column, name: str) -> Column:
         .otherwise(~is_same & ~held.eqNullSafe(digits.whole))
     )  # fmt: skip
     # Most numbers have so few digits that none of them can change.
-    is_short = text.rlike(_SHORT[name])
+    is_short = text.rlike(f"^{_SHORT[name]}$")
     return ~is_short & (digits.all != "") & value.isNotNull() & changes
 
 
@@ -217,6 +230,11 @@ class ValueChecks:
         texts = self._as_texts(schema)
         assert isinstance(texts, spark_types.StructType)  # as `schema` is one
         return texts
+
+    def harmless(self, data_type: spark_types.DataType) -> str | None:
+        """A regular expression, of Java, of texts that keep their value; None where all do."""
+        loss = self._loss(data_type)
+        return None if loss is None else loss.harmless
 
     def check(
         self,

@@ -252,6 +252,11 @@ class ComplexQuery(QuerySource):
         first, *more = self.declared.data_sources
         return f"query on {len(more) + 1} sources" if more else f"query on {first.data_source}"
 
+    @property
+    def no_history(self) -> str:
+        """It has no list of snapshots."""
+        return "it has a snapshot at any time: give the length to its dataQuery"
+
     def query(self, snapshot: EpochNanos) -> BoundQuery:
         """Its dataQuery, with the time in place of placeholders."""
         sources = {each.alias: each.data_source for each in self.declared.data_sources}

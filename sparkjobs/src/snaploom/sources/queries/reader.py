@@ -19,7 +19,7 @@ from snaploom.models.datasource import ComplexVirtual, SimpleVirtual
 from snaploom.plan.intervals import NO_TIME, IntervalSet, ReversedInterval, SourceSnapshots
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.sources.declared import DeclaredSource
-from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed
+from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed, united
 from snaploom.sources.queries.declared import INTERVAL_COLUMNS, ComplexQuery, SimpleQuery, bound
 from snaploom.sources.sourcefiles import queried_fingerprint
 from snaploom.sources.transformers import check_schema
@@ -102,12 +102,16 @@ class SimpleVirtualReader:
         """The snapshots of the source that is read."""
         return self.source.listing()
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The result of the query over one snapshot; not computed yet.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The results of the query over each snapshot; not computed yet.
 
         Raises:
-            SourceSchemaInvalid: Spark refuses the query over this snapshot's schema.
+            SourceSchemaInvalid: Spark refuses the query over a snapshot's schema, or results have
+                types that have nothing in common.
         """
+        return united(f"DataSource/{self.name}", [self._of(snapshot) for snapshot in snapshots])
+
+    def _of(self, snapshot: EpochNanos) -> SourceFrame:
         below = self.source.read(snapshot)
         alias, query = self.declared.alias, self.declared.data_query
         resource = f"DataSource/{self.name}"
@@ -160,13 +164,14 @@ class ComplexVirtualReader:
         """
         return SourceSnapshots(intervalset=self._intervalset)
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """The data at one of its times; not computed yet.
 
         Raises:
             SnapshotMissing: no interval holds this time.
             SourceSchemaInvalid: dataQuery is refused.
         """
+        (snapshot,) = snapshots
         if self._intervalset.newest(snapshot, snapshot) is None:
             raise not_listed(self.name, snapshot)
         query = bound(self.declared.data_query, snapshot)

@@ -6,11 +6,14 @@ from typing import Self
 
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, make_finding
+from snaploom.policy.addresses import hadoop_uri
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.declared import (
     DatasetName,
     HdfsLikeSource,
+    NoSnapshots,
     place_dataset,
+    table_dataset,
 )
 
 _GLOB = frozenset("*?[{")
@@ -46,17 +49,53 @@ class TableSource(HdfsLikeSource):
         return {}
 
     @property
-    def datasets(self) -> tuple[DatasetName, ...]:
+    def place(self) -> str:
+        """Its place, or its name in a catalog."""
+        table = self.declared.table
+        return hadoop_uri(self.globs[0]) if table is None else str(table)
+
+    @property
+    def place_field(self) -> str:
+        """Path of the field that names it."""
+        return "hdfsLike.sourceUriGlobs" if self.declared.table is None else "hdfsLike.table"
+
+    @property
+    def globs(self) -> tuple[str, ...]:
         """The place of the table."""
+        table = self.declared.table
+        return self.declared.source_uri_globs if table is None else (table.place,)
+
+    @property
+    def datasets(self) -> tuple[DatasetName, ...]:
+        """The place of the table, or its name in a catalog."""
+        table = self.declared.table
+        if table is not None:
+            return (table_dataset(table),)
         return tuple(dict.fromkeys(map(place_dataset, self.globs)))
 
+    @property
+    def no_snapshots(self) -> NoSnapshots:
+        """A table that nothing was written to."""
+        found = f"no row in {self.place}"
+        return NoSnapshots(self.place_field, found, "check that something was committed to it")
+
     def kind_findings(self) -> Iterator[Finding]:
-        """Settings that a table cannot have; its place may be a name in a catalog."""
+        """Settings that a table cannot have."""
         declared = self.declared
         if len(self.globs) > 1 or _GLOB & set(self.globs[0]):
             found = ", ".join(self.globs[:3])
             yield self._not_with_tables(
                 "sourceUriGlobs", found, "the place of one table, without `*`"
+            )
+        if "/" not in self.globs[0]:
+            yield make_finding(
+                "SL173",
+                "the place of a table must be an absolute path or a URI",
+                resource=self.source.identity,
+                path="spec.hdfsLike.sourceUriGlobs[0]",
+                found=self.globs[0],
+                expected="/folder/table, or scheme://bucket/table",
+                hint="name a table of a catalog by `table`, without sourceUriGlobs",
             )
         given = {
             "sourceUriPrefix": declared.source_uri_prefix,

@@ -1,19 +1,21 @@
-"""Versions of Iceberg tables, and their columns, read by Iceberg's own library."""
+"""Versions of Iceberg tables, made and read by Iceberg's own library."""
 
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from urllib.parse import unquote
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
-from pydantic import JsonValue
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from snaploom.confidential import remember_secret, without_secrets
 from snaploom.errors import HistoryIncompatible, PublicationError
+from snaploom.output import layout
 from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
 from snaploom.output.icebergtable import (
@@ -25,113 +27,9 @@ from snaploom.output.icebergtable import (
     version_key,
 )
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
+from snaploom.sources.tables.columns import iceberg_schema, renamed
 from snaploom.spark.jvm import jvm_of
-from snaploom.spark.types import fold_case, struct_from
-
-# Columns as Iceberg declares them.
-
-_SIMPLE: Mapping[type[spark.DataType], str] = {
-    spark.BooleanType: "boolean",
-    spark.ByteType: "int",
-    spark.ShortType: "int",
-    spark.IntegerType: "int",
-    spark.LongType: "long",
-    spark.FloatType: "float",
-    spark.DoubleType: "double",
-    spark.StringType: "string",
-    spark.BinaryType: "binary",
-    spark.DateType: "date",
-    spark.TimestampType: "timestamptz",
-    spark.TimestampNTZType: "timestamp",
-}
-
-
-def has_type(data_type: spark.DataType) -> bool:
-    """Whether Iceberg has a column type for one that is not made of others."""
-    return isinstance(data_type, spark.DecimalType) or type(data_type) in _SIMPLE
-
-
-def iceberg_schema(schema: spark.StructType) -> dict[str, JsonValue]:
-    """The columns as the document that Iceberg's `SchemaParser` reads; ids are provisional.
-
-    Raises:
-        KeyError: a type that `has_type` denies.
-    """
-    return {"schema-id": 0, **_struct(schema, count(1))}
-
-
-def renamed(schema: spark.StructType, table: JsonValue) -> list[str]:
-    """Columns that a table has in other letters, by path: Iceberg distinguishes `ID` and `id`.
-
-    `table` has the existing columns, as in Iceberg's document.
-    """
-    return list(_renamed(schema, table, ""))
-
-
-def _renamed(data_type: spark.DataType, table: JsonValue, path: str) -> Iterator[str]:
-    if not isinstance(table, dict):
-        return
-    match data_type:
-        case spark.StructType():
-            listed = table.get("fields")
-            known = {
-                fold_case(str(one["name"])): one
-                for one in (listed if isinstance(listed, list) else [])
-                if isinstance(one, dict) and "name" in one
-            }
-            for field in data_type.fields:
-                found = known.get(fold_case(field.name))
-                if found is None:
-                    continue
-                here = f"{path}{field.name}"
-                if found["name"] != field.name:
-                    yield f"{here} (was {found['name']})"
-                yield from _renamed(field.dataType, found.get("type"), f"{here}.")
-        case spark.ArrayType():
-            yield from _renamed(data_type.elementType, table.get("element"), f"{path}element.")
-        case spark.MapType():
-            yield from _renamed(data_type.keyType, table.get("key"), f"{path}key.")
-            yield from _renamed(data_type.valueType, table.get("value"), f"{path}value.")
-
-
-def _type(data_type: spark.DataType, ids: Iterator[int]) -> JsonValue:
-    match data_type:
-        case spark.StructType():
-            return _struct(data_type, ids)
-        case spark.ArrayType():
-            return {
-                "type": "list",
-                "element-id": next(ids),
-                "element": _type(data_type.elementType, ids),
-                "element-required": False,
-            }
-        case spark.MapType():
-            return {
-                "type": "map",
-                "key-id": next(ids),
-                "key": _type(data_type.keyType, ids),
-                "value-id": next(ids),
-                "value": _type(data_type.valueType, ids),
-                "value-required": False,
-            }
-        case spark.DecimalType():
-            return f"decimal({data_type.precision}, {data_type.scale})"
-        case _:
-            return _SIMPLE[type(data_type)]
-
-
-def _struct(struct: spark.StructType, ids: Iterator[int]) -> dict[str, JsonValue]:
-    fields: list[JsonValue] = [
-        {
-            "id": next(ids),
-            "name": field.name,
-            "required": False,
-            "type": _type(field.dataType, ids),
-        }
-        for field in struct.fields
-    ]
-    return {"type": "struct", "fields": fields}
-
+from snaploom.spark.types import struct_from
 
 # Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
 
@@ -180,6 +78,29 @@ class IcebergLibrary:
             self._catalogs[catalog] = self._open(catalog)
         return JavaCatalogTable(self, self._catalogs[catalog], catalog, table)
 
+    def at(self, place: str) -> JavaObject:
+        """The table of Iceberg's Hadoop kind at a place; a `Py4JError` if it cannot be loaded."""
+        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        return jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(conf).load(place)
+
+    def frame(self, table: JavaObject, snapshot: int) -> DataFrame:
+        """All rows of a snapshot of a table, read by the table's own client of its files.
+
+        Raises:
+            Py4JError: they cannot be read; `is_unfit` distinguishes a library for another Spark.
+        """
+        utilities = jvm_of(self.session).org.apache.iceberg.spark.SparkTableUtil
+        loaded = utilities.loadTable(self.session._jsparkSession, table, snapshot)
+        return DataFrame(loaded, self.session)
+
+    def close(self) -> None:
+        """Release the connections to catalogs."""
+        for catalog in self._catalogs.values():
+            # Not every catalog has any.
+            with suppress(Py4JError):
+                catalog.close()
+        self._catalogs.clear()
+
     def _open(self, name: str) -> JavaObject:
         prefix = f"{CATALOG}{name}."
         settings = {
@@ -192,7 +113,7 @@ class IcebergLibrary:
                 f"Spark's settings have no catalog of Iceberg with the name {name}",
                 path="spec.outputFolder.table.catalog",
                 found=", ".join(sorted(f"{prefix}{key}" for key in settings)) or "no such setting",
-                expected=f"{prefix}type (rest, jdbc, hive or glue), {prefix}uri and what it needs",
+                expected=f"{prefix}type (such as rest or jdbc), {prefix}uri and what it needs",
                 hint="give them in run.spark.sparkConf, or for all outputs in the chart's "
                 "spark.application.sparkConf",
             )
@@ -200,7 +121,7 @@ class IcebergLibrary:
         catalogs = jvm_of(self.session).org.apache.iceberg.CatalogUtil
         try:
             return catalogs.buildIcebergCatalog(name, self.map(settings), conf)
-        except Py4JError as error:
+        except _FAILURES as error:
             raise _catalog_failed(name, error) from error
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
@@ -252,11 +173,7 @@ class IcebergLibrary:
 
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
-        place = f"{folder}{TABLE}".removesuffix("/")
-        tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(
-            self.session._jsparkSession.sessionState().newHadoopConf()
-        )
-        table = tables.load(place)
+        table = self.at(f"{folder}{TABLE}".removesuffix("/"))
         newest = table.operations().current().metadataFileLocation()
         if not newest.endswith(f"/{version_key(number)}"):
             return None
@@ -384,7 +301,7 @@ def _resolved(key: str, value: str) -> str:
 
 @dataclass(frozen=True)
 class JavaCatalogTable:
-    """`CatalogTable` by Iceberg's Java classes: REST, JDBC, Hive, Glue and what else it loads."""
+    """`CatalogTable` by Iceberg's Java classes: of REST, JDBC and what else they load."""
 
     library: IcebergLibrary
     catalog: JavaObject = field(repr=False)
@@ -403,10 +320,20 @@ class JavaCatalogTable:
 
     def read(self) -> TableVersion | None:
         """As `CatalogTable.read`."""
+        table = self.loaded()
+        if table is None:
+            return None
         try:
-            metadata = self._load().operations().current()
+            metadata = table.operations().current()
             return TableVersion(0, json.loads(self.library.document(metadata)))
         except Py4JError as error:
+            raise _catalog_failed(self.name, error) from error
+
+    def loaded(self) -> JavaObject | None:
+        """Iceberg's table as it is now; None where there is none. Raises `CatalogFailed`."""
+        try:
+            return self._load()
+        except _FAILURES as error:
             if _is(error, "NoSuchTableException", "NoSuchNamespaceException"):
                 return None
             raise _catalog_failed(self.name, error) from error
@@ -452,16 +379,21 @@ class JavaCatalogTable:
         try:
             table = self._load()
             start = table.operations().current()
+            if not {one.snapshotId() for one in start.refs().values()}.isdisjoint(snapshots):
+                raise self._changed_meanwhile()
             made = jvm.org.apache.iceberg.TableMetadata.buildFrom(start)
             made = made.removeSnapshots(numbers).build()
         except Py4JError as error:
             raise _not_made(error) from error
         if not self._put(table, start, made):
-            raise CommitContended(
-                f"the table {self.name} was changed meanwhile",
-                found="a lost race",
-                hint="the next run tries again",
-            )
+            raise self._changed_meanwhile()
+
+    def _changed_meanwhile(self) -> CommitContended:
+        return CommitContended(
+            f"the table {self.name} was changed meanwhile",
+            found="a lost race",
+            hint="the next run tries again",
+        )
 
     def lists(self) -> frozenset[str]:
         """As `CatalogTable.lists`."""
@@ -469,6 +401,63 @@ class JavaCatalogTable:
             return lists_of(self._load())
         except Py4JError as error:
             raise _catalog_failed(self.name, error) from error
+
+    def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
+        """As `CatalogTable.showing`, by name: names of files have the run, and are given once."""
+        wanted = {key.rpartition("/")[2]: key for key in files}
+        found: dict[str, frozenset[str]] = {}
+        shown: dict[int, frozenset[str]] = {}
+        try:
+            table = self._load()
+            evaluators = self._evaluators(table, {layout.partition_of(key) for key in files})
+            for snapshot in table.snapshots():
+                for manifest in snapshot.dataManifests(table.io()):
+                    path = manifest.path()
+                    if path not in found:
+                        is_near = evaluators[manifest.partitionSpecId()].eval(manifest)
+                        names = self._names_in(table, manifest) if is_near else ()
+                        found[path] = frozenset(wanted[name] for name in names if name in wanted)
+                    if found[path]:
+                        number = snapshot.snapshotId()
+                        shown[number] = shown.get(number, frozenset()) | found[path]
+        except _FAILURES as error:
+            raise _catalog_failed(self.name, error) from error
+        return shown
+
+    def _evaluators(self, table: JavaObject, partitions: Collection[str]) -> dict[int, JavaObject]:
+        """Judges of whether a list of files may have some partitions, by its partitioning."""
+        iceberg = jvm_of(self.library.session).org.apache.iceberg
+        expressions = iceberg.expressions.Expressions
+        chosen = expressions.alwaysFalse()
+        for partition in partitions:
+            name, _, value = partition.partition("=")
+            is_number = str(table.schema().findType(name)) == "long"
+            one = expressions.equal(name, int(value) if is_number else unquote(value))
+            chosen = getattr(expressions, "or")(chosen, one)
+        made = iceberg.expressions.ManifestEvaluator.forRowFilter
+        return {number: made(chosen, spec, True) for number, spec in table.specs().items()}
+
+    def _names_in(self, table: JavaObject, manifest: JavaObject) -> Iterator[str]:
+        """Names of the data files in a list of files, without those that it records as removed."""
+        lists = jvm_of(self.library.session).org.apache.iceberg.ManifestFiles
+        paths = lists.readPaths(manifest, table.io(), table.specs())
+        try:
+            yield from (str(path).rpartition("/")[2] for path in paths.iterator())
+        finally:
+            paths.close()
+
+    def rows(self, field_name: str) -> Mapping[str, int]:
+        """As `CatalogTable.rows`."""
+        try:
+            table = self._load()
+            newest = table.currentSnapshot()
+            if newest is None:
+                return {}
+            frame = self.library.frame(table, newest.snapshotId())
+            counted = frame.groupBy(frame[field_name].cast("string")).count().collect()
+        except _FAILURES as error:
+            raise _catalog_failed(self.name, error) from error
+        return {str(row[0]): row[1] for row in counted}
 
     def drop(self) -> None:
         """As `CatalogTable.drop`."""
@@ -493,6 +482,23 @@ class JavaCatalogTable:
         return True
 
 
+_FAILURES = (Py4JError, PySparkException)
+"""Failures of a call into Iceberg: PySpark knows some exceptions of Java as its own."""
+_UNFIT = frozenset(
+    f"java.lang.{name}"
+    for name in (
+        "AbstractMethodError",
+        "ClassNotFoundException",
+        "IllegalAccessError",
+        "IncompatibleClassChangeError",
+        "NoClassDefFoundError",
+        "NoSuchFieldError",
+        "NoSuchMethodError",
+        "VerifyError",
+    )
+)
+
+
 def lists_of(table: JavaObject) -> frozenset[str]:
     """Names of the lists of files that a table needs."""
     places: set[str] = set()
@@ -502,7 +508,19 @@ def lists_of(table: JavaObject) -> frozenset[str]:
     return frozenset(place.rpartition("/")[2] for place in places)
 
 
-def _is(error: Py4JError, *names: str) -> bool:
+def is_unfit(error: Exception) -> bool:
+    """Whether the library is for another Spark: classes or methods that it needs are not there."""
+    if not isinstance(error, Py4JJavaError):
+        return type(error) is Py4JError  # there is no such method
+    raised = error.java_exception
+    while raised is not None:
+        if str(raised.getClass().getName()) in _UNFIT:
+            return True
+        raised = raised.getCause()
+    return False
+
+
+def _is(error: Exception, *names: str) -> bool:
     """Whether Java raised one of these exceptions of Iceberg."""
     if not isinstance(error, Py4JJavaError):
         return False
@@ -510,7 +528,7 @@ def _is(error: Py4JError, *names: str) -> bool:
     return raised.rpartition(".")[2] in names
 
 
-def _catalog_failed(name: str, error: Py4JError) -> CatalogFailed:
+def _catalog_failed(name: str, error: Exception) -> CatalogFailed:
     return CatalogFailed(
         f"the catalog of {name} does not serve the table",
         path="spec.outputFolder.table",
@@ -537,6 +555,6 @@ def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
     )
 
 
-def _words(error: Py4JError) -> str:
+def _words(error: Exception) -> str:
     message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     return without_secrets(str(message).splitlines()[0])[:500]

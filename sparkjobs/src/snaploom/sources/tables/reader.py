@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,19 +19,17 @@ from snaploom.errors import SnaploomError, SourceNotReadable
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import FromFieldValue
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
-from snaploom.policy.addresses import hadoop_uri
 from snaploom.sources.declared import DeclaredSource
-from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed
+from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed, of_all
 from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.sources.sourcefiles import Change, SourceFiles
 from snaploom.sources.tables.declared import TableSource
-from snaploom.sources.tables.iceberg import has_class
+from snaploom.sources.tables.iceberg import IcebergLibrary, has_class, is_unfit
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
 from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import schema_of
 
-_PATH = "spec.hdfsLike.sourceUriGlobs[0]"
 _ICEBERG = "iceberg"
 _CLASSES: Mapping[str, str] = {
     _ICEBERG: "org.apache.iceberg.spark.source.IcebergSource",
@@ -49,7 +48,9 @@ def open_table(source: DeclaredSource, context: ReaderContext) -> SourceReader |
     if not isinstance(source, TableSource):
         return None
     name, settings = source.source.name, source.declared.snapshot.from_field_value
-    table = PinnedTable(context.spark, source)
+    library = IcebergLibrary(context.spark)
+    context.resources.callback(library.close)
+    table = PinnedTable(library, source)
     if settings is None:
         return TableReader(name, table, context.now)
     return TableColumnReader(name, table, settings)
@@ -59,7 +60,7 @@ def open_table(source: DeclaredSource, context: ReaderContext) -> SourceReader |
 class PinnedTable:
     """A table at the version that it had when it was first looked at."""
 
-    spark: SparkSession
+    library: IcebergLibrary
     source: TableSource
 
     @property
@@ -67,12 +68,20 @@ class PinnedTable:
         """`Kind/name` of the source."""
         return self.source.source.identity
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session that reads it."""
+        return self.library.session
+
     @cached_property
     def version(self) -> str | None:
         """The version: a snapshot's id (Iceberg) or a number (Delta); None before the first."""
         self._require_library()
         try:
-            return self._iceberg_version() if self._format == _ICEBERG else self._delta_version()
+            if self._format != _ICEBERG:
+                return self._delta_version()
+            newest = self._iceberg.currentSnapshot()
+            return None if newest is None else str(newest.snapshotId())
         except (PySparkException, Py4JError) as error:
             raise self._failure(error) from error
 
@@ -81,8 +90,11 @@ class PinnedTable:
         """All rows of the version; there is one."""
         assert self.version is not None  # the caller looked
         try:
-            reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
-            frame = reader.load(self._place)
+            if self._format == _ICEBERG:
+                frame = self.library.frame(self._iceberg, int(self.version))
+            else:
+                reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
+                frame = reader.load(self.source.place)
             schema = schema_of(frame, self.resource, "spec.hdfsLike")
             check_schema(schema, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
@@ -101,31 +113,45 @@ class PinnedTable:
 
     def change(self, now: SourceFiles) -> Change | None:
         """The version that the table has now, if changed; the version read is kept with it."""
-        version = PinnedTable(self.spark, self.source).version
+        version = PinnedTable(self.library, self.source).version
         if version == self.version:
             return None
         found, expected = f"version {version}", f"version {self.version}"
-        return Change(self.resource, _PATH, found, expected, is_of_read=False)
+        return Change(self.resource, self._path, found, expected, is_of_read=False)
 
     @property
     def _format(self) -> str:
         return self.source.format
 
     @property
-    def _place(self) -> str:
-        return hadoop_uri(self.source.globs[0])
+    def _path(self) -> str:
+        return f"spec.{self.source.place_field}"
 
-    def _iceberg_version(self) -> str | None:
-        place = self._place.removesuffix("/")
-        # Iceberg takes a place, or a name in one of the session's catalogs.
-        separator = "#" if "/" in place else "."
-        refs = self.spark.read.format(_ICEBERG).load(f"{place}{separator}refs")
-        found = refs.where(refs["name"] == "main").select("snapshot_id").first()
-        return None if found is None else str(found[0])
+    @cached_property
+    def _iceberg(self) -> JavaObject:
+        """Iceberg's table, as it was when it was first looked at."""
+        named = self.source.declared.table
+        if named is None:
+            return self.library.at(self.source.place.removesuffix("/"))
+        try:
+            found = self.library.of_catalog(str(named)).loaded()
+        except SnaploomError as error:
+            raise self._not_readable(error.message, error.found, error.expected, error.hint) from (
+                error
+            )
+        if found is None:
+            raise self._not_readable(
+                f"the catalog {named.catalog} has no table of this name",
+                str(named),
+                "a table that the catalog lists",
+                "check the name and the catalog's settings; an output's table is there once a run "
+                "has published",
+            )
+        return found
 
     def _delta_version(self) -> str:
         tables = jvm_of(self.spark).io.delta.tables.DeltaTable
-        history = tables.forPath(self.spark._jsparkSession, self._place).history(1)
+        history = tables.forPath(self.spark._jsparkSession, self.source.place).history(1)
         found = DataFrame(history, self.spark).select("version").first()
         assert found is not None  # a table has a first version
         return str(found[0])
@@ -145,17 +171,35 @@ class PinnedTable:
         )
 
     def _failure(self, error: PySparkException | Py4JError) -> SnaploomError:
-        found = translate(error, resource=self.resource, path=_PATH)
+        called, version = self.source.called, self.spark.version
+        if self._format == _ICEBERG and is_unfit(error):
+            return self._not_readable(
+                f"the library of {called} is not made for this Spark",
+                f"Spark {version}, and {translate(error).message}",
+                f"{_LIBRARIES[_ICEBERG]}, or a Spark that the library is made for",
+                "name the jar for this Spark in run.spark.sparkConf; until there is one, read the "
+                "table with an older Spark",
+            )
+        found = translate(error, resource=self.resource, path=self._path)
         if isinstance(found, SourceNotReadable):
             return found
-        called = self.source.called
-        return SourceNotReadable(
+        return self._not_readable(
             f"the table of {called} cannot be read",
+            found.message,
+            f"a table of {called} at {self.source.place}",
+            "check the place, and that format is that of the table",
+        )
+
+    def _not_readable(
+        self, message: str, found: str | None, expected: str | None, hint: str
+    ) -> SourceNotReadable:
+        return SourceNotReadable(
+            message,
             resource=self.resource,
-            path=_PATH,
-            found=found.message,
-            expected=f"a table of {called} at {self._place}",
-            hint="check the place, and that format is that of the table",
+            path=self._path,
+            found=found,
+            expected=expected,
+            hint=hint,
         )
 
 
@@ -171,12 +215,13 @@ class TableReader:
         """The current snapshot; empty before the table's first version."""
         return SourceSnapshots() if self.table.version is None else READ_TIME
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """All rows.
 
         Raises:
             SnapshotMissing: there is no version, or another time is asked for.
         """
+        (snapshot,) = snapshots
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
         return SourceFrame(self.table.frame, snapshot, self.table.fingerprint, listed=self.table)
@@ -198,18 +243,22 @@ class TableColumnReader:
         """
         return SourceSnapshots.of(self._values)
 
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The rows of one snapshot.
+    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The rows of snapshots.
 
         Raises:
-            SnapshotMissing: there are none.
+            SnapshotMissing: there are none of one.
         """
-        values = self._values.get(snapshot)
-        if values is None:
-            raise not_listed(self.name, snapshot)
+        for snapshot in snapshots:
+            if snapshot not in self._values:
+                raise not_listed(self.name, snapshot)
+        values = [value for snapshot in snapshots for value in self._values[snapshot]]
         frame = self._column.select(self.table.frame, values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        return SourceFrame(frame, snapshot, self.table.fingerprint, dropped, listed=self.table)
+        fingerprint, history = of_all(dict.fromkeys(snapshots, self.table.fingerprint))
+        return SourceFrame(
+            frame, snapshots[-1], fingerprint, dropped, listed=self.table, history=history
+        )
 
     @cached_property
     def _column(self) -> SnapshotColumn:

@@ -27,7 +27,8 @@ from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.policy.fileformats import format_of, spark_format
+from snaploom.policy.fileformats import format_of
+from snaploom.policy.formatfaults import spark_format
 from snaploom.skipping.core.definition import SkippingDefinition, Target, arrow_type
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileFacts
 from snaploom.skipping.spark.relations.expressions import Literal, literal
