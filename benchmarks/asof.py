@@ -3,7 +3,10 @@
 1. Keys of a hundred rows each: a run of ours, the best job by hand (one sort of both sides, and the
    last row of the right side), the range join that people write first, and DuckDB's `ASOF JOIN`,
    which shows what this machine could do. All rows are compared.
-2. One key with 10 % of all rows on both sides, in a process of its own with a small heap.
+2. Sums, counts and last values over two lengths before each row's own time: a run of ours, and
+   Spark's frames of a range by hand.
+3. One key with 10 % of all rows on both sides, for both, each in a process of its own with a small
+   heap. Spark's frames of a range take the square of the rows of a key there, and are left out.
 """
 
 import argparse
@@ -37,6 +40,12 @@ HOT_SHARE = 10
 HOT_MEMORY = "1g"
 """Heap of that process, whatever the number of rows."""
 DAY = "2024-01-01"
+AS_OF = "asOf: {parentField: ordered_at, childField: valid_from}"
+AGGREGATES = ", ".join(
+    f"{{name: {name.lower()}_{over}, function: {name}, field: amount, over: {over}}}"
+    for over in ("6h", "30d") for name in ("SUM", "COUNT", "LAST")
+)  # fmt: skip
+WINDOWS = AS_OF.replace("asOf", "windows").replace("}", f", aggregates: [{AGGREGATES}]}}")
 SIDES = ("ours", "sorted by hand", "range join by hand", "DuckDB")
 
 
@@ -48,13 +57,16 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each side")
     parser.add_argument("--print", action="store_true", help="keep no history")
     parser.add_argument("--hot", metavar="DATA")
+    parser.add_argument("--windows", action="store_true")
     arguments = parser.parse_args()
     if arguments.hot:
-        spark = session(HOT_MEMORY)
-        seconds = timed(partial(by_snaploom, spark, Path(arguments.hot), fresh("asof-hot")))
+        spark, rule = session(HOT_MEMORY), WINDOWS if arguments.windows else AS_OF
+        job = partial(by_snaploom, spark, Path(arguments.hot), fresh("asof-hot"), rule)
+        seconds = timed(job)
         print(seconds, peak_memory())
         return
     figures = compared(rows_of(arguments.rows, hot=0), arguments.repeat)
+    figures += windows_figures(rows_of(arguments.rows, hot=0), arguments.repeat)
     figures += hot_figures(rows_of(arguments.hot_rows, hot=HOT_SHARE))
     if arguments.print:
         print(*(f"{one.name}: {one.value} {one.goal}" for one in figures), sep="\n")
@@ -96,10 +108,10 @@ def rows_of(count: int, hot: int) -> Path:
     return data
 
 
-def by_snaploom(spark: SparkSession, data: Path, target: Path) -> None:
+def by_snaploom(spark: SparkSession, data: Path, target: Path, rule: str = AS_OF) -> None:
     """A run: planned, counted, written and published."""
     file = target.with_suffix(".yaml")
-    text = (HERE / "model" / "asof.yaml").read_text("utf-8")
+    text = (HERE / "model" / "asof.yaml").read_text("utf-8").replace(AS_OF, rule)
     file.write_text(text.replace("@DATA@", str(data)).replace("@OUTPUT@", str(target)), "utf-8")
     read = read_declarations([file])
     refuse(read.findings)
@@ -144,6 +156,30 @@ def by_range(spark: SparkSession, data: Path, target: Path) -> None:
     )
 
 
+def by_frames(spark: SparkSession, data: Path, target: Path) -> None:
+    """Windows as people write them: Spark's frames of a range over both sides."""
+    orders, rates = (spark.read.parquet(str(data / name)) for name in ("orders", "rates"))
+    right = rates.select(
+        "currency", sf.unix_micros(sf.col("valid_from").cast("timestamp")).alias("t"),
+        sf.lit(None).cast(orders.schema).alias("data"), "amount",
+    )  # fmt: skip
+    left = orders.select(
+        "currency", sf.unix_micros(sf.col("ordered_at").cast("timestamp")).alias("t"),
+        sf.struct(*orders.columns).alias("data"), sf.lit(None).cast("double").alias("amount"),
+    )  # fmt: skip
+    by_time = Window.partitionBy("currency").orderBy("t")
+    windows = []
+    for name, hours in (("6h", 6), ("30d", 720)):
+        frame = by_time.rangeBetween(-hours * 3_600_000_000, -1)
+        windows += [
+            sf.sum("amount").over(frame).alias(f"sum_{name}"),
+            sf.count("amount").over(frame).alias(f"count_{name}"),
+            sf.last("amount", ignorenulls=True).over(frame).alias(f"last_{name}"),
+        ]
+    both = left.unionAll(right).select("data", *windows).where("data IS NOT NULL")
+    both.write.option("compression", "snappy").parquet(str(target))
+
+
 def by_duckdb(data: Path, target: Path) -> None:
     """DuckDB's own join."""
     target.mkdir(parents=True)
@@ -186,6 +222,41 @@ def compared(data: Path, repeat: int) -> list[Figure]:
     ]  # fmt: skip
 
 
+def windows_figures(data: Path, repeat: int) -> list[Figure]:
+    """Windows of ours and by Spark's frames in turn, after one run of each that is not counted."""
+    spark = session("4g")
+    jobs: dict[str, Callable[[Path], None]] = {
+        "ours": partial(by_snaploom, spark, data, rule=WINDOWS),
+        "frames by hand": partial(by_frames, spark, data),
+    }
+    seconds: dict[str, list[float]] = {side: [] for side in jobs}
+    for number in range(repeat + 1):
+        for side, job in jobs.items():
+            taken = timed(partial(job, fresh(f"windows-{side.replace(' ', '-')}")))
+            note(f"windows, {side}: {taken:.2f} s")
+            if number:
+                seconds[side].append(taken)
+    sums = "sum({0}.count_6h), sum({0}.count_30d), round(sum({0}.sum_30d)), round(sum({0}.last_6h))"
+    found = [
+        duckdb.execute(
+            f"SELECT {sums.format(at)} FROM read_parquet('{CACHE}/work/windows-{files}', "
+            "hive_partitioning = false) r"
+        ).fetchall()
+        for at, files in (
+            ("r.rate.data", "ours/data/*/*.parquet"),
+            ("r", "frames-by-hand/*.parquet"),
+        )
+    ]
+    note(f"windows: {found[0]}")
+    if found[0] != found[1]:
+        sys.exit(f"the windows differ: {found}")
+    median = {side: statistics.median(taken) for side, taken in seconds.items()}
+    return [
+        *(Figure(f"windows, seconds, {side}", round(median[side], 2)) for side in jobs),
+        Figure("windows, ratio to frames", round(median["ours"] / median["frames by hand"], 2)),
+    ]
+
+
 def refuse_differences() -> None:
     """All outputs hold the same rows, or the comparison is worth nothing."""
     found = {}
@@ -203,13 +274,17 @@ def refuse_differences() -> None:
 
 def hot_figures(data: Path) -> list[Figure]:
     """A key with a tenth of all rows, in a process of its own."""
-    command = [sys.executable, __file__, "--hot", str(data)]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, peak = map(float, result.stdout.splitlines()[-1].split())
-    return [
-        Figure("as-of join with one key of 10 %, seconds", round(seconds, 1)),
-        Figure(f"as-of join with one key of 10 %, peak MiB of a heap of {HOT_MEMORY}", round(peak)),
-    ]
+    figures = []
+    for name, more in (("as-of join", []), ("windows", ["--windows"])):
+        command = [sys.executable, __file__, "--hot", str(data), *more]
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        seconds, peak = map(float, result.stdout.splitlines()[-1].split())
+        of = f"{name} with one key of 10 %"
+        figures += [
+            Figure(f"{of}, seconds", round(seconds, 1)),
+            Figure(f"{of}, peak MiB of a heap of {HOT_MEMORY}", round(peak)),
+        ]
+    return figures
 
 
 if __name__ == "__main__":

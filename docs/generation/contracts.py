@@ -51,6 +51,7 @@ PLAN_KEYS = {
     "joins[].depth": "Joins between it and the root.",
     "joins[].groupBy": "Columns by which it is grouped; empty when it is not.",
     "joins[].asOf": "Its `asOf` as declared, with defaults; null when it has none.",
+    "joins[].windows": "Its `windows` as declared, with defaults; null when it has none.",
     "joins[].history": "Length of its `snapshot.history`, such as `30d`; null when it has none.",
     "unreachable": "Sources to which no relationship leads.",
     "unreachable[].fieldName": "Field of the output.",

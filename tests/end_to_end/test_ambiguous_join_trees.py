@@ -115,6 +115,8 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
             "action": str,
             "reason": str,
             "sources": {"customers": str},
+            "histories": {},
+            "notes": [],
             "excluded": [],
         }
     ]
@@ -133,6 +135,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
                 "depth": int,
                 "groupBy": [],
                 "asOf": type(None),
+                "windows": type(None),
                 "history": type(None),
             }
         ],

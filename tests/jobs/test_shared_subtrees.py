@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,32 @@ def test_source_that_is_joined_as_of_a_time_is_shared_by_every_way(
     found = snaploom.read(spark, loom.uri).where("rate is not null")
     chosen = found.selectExpr("data.at", "rate.data.since").collect()
     assert sorted(tuple(row) for row in chosen) == [(1, 0), (2, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("way", "limit"), [("kept", None), ("run.checkpointUri", 1), ("run.snapshotsPerJob", None)]
+)
+def test_source_with_windows_is_shared_by_every_way(
+    spark, tmp_path, way: str, limit: int | None
+) -> None:
+    loom = Loom(tmp_path)
+    ways = {"run.checkpointUri": f"file://{tmp_path}/checkpoints/", "run.snapshotsPerJob": 3}
+    loom.spec.update({way: ways[way]} if way in ways else {})
+    days = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
+    for number, day in enumerate(days, 1):
+        loom.write("order", number, [{"id": 1, "at": day}, {"id": 2, "at": None}])
+    loom.write("rate", 1, [{"id": 1, "since": day, "value": 2**n} for n, day in enumerate(days)])
+    sums = [{"name": f"sum_{days}d", "function": "SUM", "field": "value", "over": f"{days}d"}
+            for days in (1, 7)]  # fmt: skip
+    rule = {"parentField": "at", "childField": "since", "aggregates": sums}
+    loom.join("rate", windows=rule, snapshot={"timeBefore": {"day": 30}})
+    reports = [loom.weave(spark, limit=limit).report for _ in range(3 if limit else 1)]
+    joins = [join for report in reports for s in report.snapshots for join in s.joins]
+    counts = [(join.in_, join.out, join.matched, join.null_times) for join in joins if join.in_]
+    assert sorted(counts) == [(2, 2, 0, 1), (2, 2, 1, 1), (2, 2, 1, 1)]
+    found = snaploom.read(spark, loom.uri).where("data.id = 1").orderBy("data.at")
+    rows = found.select("rate.data.*").collect()
+    assert [tuple(row) for row in rows] == [(None, None), (1, 1), (2, 3)]
 
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)

@@ -19,6 +19,7 @@ from snaploom.models.asof import AsOf
 from snaploom.models.common import TimeOffset
 from snaploom.models.datarelationship import DataRelationshipSpec
 from snaploom.models.report import JoinMeasure
+from snaploom.models.windows import Windows
 from snaploom.output.folder import prepare_folder
 from snaploom.output.history import folder_identity, folder_settings
 from snaploom.output.manifest import model_nodes
@@ -179,6 +180,25 @@ def test_as_of_join_has_the_times_that_choose_among_rows_of_a_key(shop) -> None:
     logic = "left join of customers by customer-id, newest customer_id at or before customer_id"
     customers = columns(document)["customers"]["properties"]
     assert logic in [each.get("transformLogic") for each in customers]
+
+
+def test_windows_are_columns_with_what_they_aggregate_and_no_foreign_key(shop) -> None:
+    rule = {"parentField": "customer_id", "childField": "customer_id", "aggregates": [
+        {"name": "customer_id", "function": "MAX", "field": "name", "over": "30d"}]}  # fmt: skip
+    shop.set("wide", "dataModel.otherDataSources.0.windows", rule)
+    data = struct(field("customer_id", "string"))
+    schema = struct(field("data", ORDERS), field("customers", struct(field("data", data))))
+    join = JoinMeasure(child="customers", in_=3, out=3, matched=3, null_keys=0)
+    published(shop, 1, join, schema=json.dumps(schema))
+    document = written(shop)
+    assert "relationships" not in document["schema"][0]
+    (found,) = columns(document)["customers"]["properties"]
+    assert found["customProperties"] == [
+        {"property": "snaploomWindows", "value": Windows.parse(rule).dump()}]  # fmt: skip
+    (column,) = found["properties"]
+    assert (column["physicalType"], column["transformLogic"]) == (
+        "string", "MAX of name over 30d")  # fmt: skip
+    assert judged(document) == []
 
 
 def test_key_of_several_columns_in_a_list_refers_to_its_row(shop) -> None:

@@ -77,6 +77,23 @@ def test_times_of_as_of_joins_act_on_the_whole_output() -> None:
         "customer_id", "customer_id", "name", "city"]  # fmt: skip
 
 
+def test_windows_come_from_what_they_aggregate() -> None:
+    rule = {"parentField": "name", "childField": "city", "aggregates": [
+        {"name": "Most", "function": "MAX", "field": "customer_id"},
+        {"name": "rows", "function": "COUNT"}]}  # fmt: skip
+    raws = spoilt(model()[-1], "spec.dataModel.otherDataSources.0.windows", rule)
+    columns = struct(data=struct(Most="long", rows="long"))
+    woven = struct(data=struct(name="string"), address=columns)
+    found = lineage([*model()[:-1], raws], woven=woven)
+    assert flattened(found) == {
+        "data.name": [("/data/customer", "name", True)],
+        "address.data.Most": [("/data/address", "customer_id", False)],
+        "address.data.rows": [("/data/address", "city", False)],
+    }
+    assert [each.column for each in found.joined_by] == [
+        "customer_id", "customer_id", "name", "city"]  # fmt: skip
+
+
 def test_keys_of_joins_have_the_steps_by_which_they_are_normalised() -> None:
     raws = model()
     (keys,) = [raw for raw in raws if raw["kind"] == "DataRelationship"]

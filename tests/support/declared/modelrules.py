@@ -21,6 +21,7 @@ from snaploom.models import (
     outputdataset,
     run,
     skippingindex,
+    windows,
 )
 from snaploom.models import fieldtransformer as metadataapplicator
 from snaploom.models import outputdataset as outputfolder
@@ -50,7 +51,7 @@ def strict(schema: Any) -> Any:
 
 def _broken(schema: dict[str, Any], data: Any) -> Iterator[str]:
     for rule in schema.get("x-kubernetes-validations", ()):
-        if cel.evaluate(rule["rule"], {"self": _escaped(data)}) is not True:
+        if cel.evaluate(rule["rule"], {"self": escaped(data)}) is not True:
             yield rule["message"]
     yield from _repeated(schema, data)
     for child, value in _children(schema, data):
@@ -77,11 +78,11 @@ def _children(schema: dict[str, Any], data: Any) -> Iterator[tuple[dict[str, Any
         yield from ((schema["properties"][name], value) for name, value in data.items())
 
 
-def _escaped(data: Any) -> Any:
+def escaped(data: Any) -> Any:
     if isinstance(data, list):
-        return [_escaped(member) for member in data]
+        return [escaped(member) for member in data]
     if isinstance(data, dict):
-        return {cel_name(name): _escaped(value) for name, value in data.items()}
+        return {cel_name(name): escaped(value) for name, value in data.items()}
     return data
 
 
@@ -107,6 +108,7 @@ BEHIND_TEXTS = (
     (common.LocalDateTime, {"year": 2021}),
     (common.LocalDateTime, {"year": 1900}),
     (asof.AsOf, {"tolerance": "P7D", "numberTolerance": 7}),
+    (windows.WindowAggregate, {"over": "1500ns"}),
     (asof.ChildSnapshot, {"timeBefore": "1d"}),
     (asof.ChildSnapshot, {"preference": "OLDEST"}),
     (asof.ChildSnapshot, {"history": {"day": 1, "hour": 12}}),
@@ -121,7 +123,7 @@ _MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         asof, common, datarelationship, datasource, fieldtransformer, outputdataset, run,
-        skippingindex,
+        skippingindex, windows,
     )
 }  # fmt: skip
 
@@ -161,6 +163,11 @@ def _cast(data_type: Raw) -> tuple[str, Raw]:
 def _output(folder: Raw = FOLDER, **parts: Any) -> tuple[str, Raw]:
     data_model = {"rootDataSource": {"dataSource": "a", "snapshotFilter": {"fromCron": CRON}}}
     return "OutputDataset", {"dataModel": data_model | parts, "outputFolder": folder}
+
+
+def _windows(aggregate: Raw) -> tuple[str, Raw]:
+    rule = {"parentField": "a", "childField": "b", "aggregates": [aggregate]}
+    return _output(otherDataSources=[{"dataSource": "a", "fieldName": "a", "windows": rule}])
 
 
 def _root(snapshot_filter: Raw) -> tuple[str, Raw]:
@@ -218,6 +225,10 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     asof.AsOf: lambda part: _output(
         otherDataSources=[{"dataSource": "a", "fieldName": "a", "asOf": part}]
     ),
+    windows.Windows: lambda part: _output(
+        otherDataSources=[{"dataSource": "a", "fieldName": "a", "windows": part}]
+    ),
+    windows.WindowAggregate: _windows,
     outputdataset.UsedRelationship: lambda part: _output(dataRelationships=[part]),
     outputfolder.SnapshotFormat: lambda part: _output(FOLDER | {"snapshotFormat": part}),
     outputfolder.Tier: lambda part: _output(FOLDER | {"snapshotAutoDelete": {"tiers": [part]}}),

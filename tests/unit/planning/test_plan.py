@@ -15,6 +15,7 @@ from snaploom.models.asof import AsOf
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import SnapshotReason
+from snaploom.models.windows import Windows
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.drawings import (
     BEND,
@@ -244,7 +245,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     assert found["joins"][-1] == {
         "number": 4, "fieldName": "group_attributes", "source": "group_attributes",
         "parent": "customer_group", "relationship": "group_id", "depth": 2, "groupBy": [],
-        "asOf": None, "history": None,
+        "asOf": None, "windows": None, "history": None,
     }  # fmt: skip
     assert found["candidates"] == [
         {
@@ -315,13 +316,38 @@ def test_text_draws_the_tree() -> None:
 def test_as_of_joins_are_shown_wherever_plans_are(rule: dict[str, object], text: str) -> None:
     as_of = AsOf.parse({"parentField": "at", "childField": "since", **rule})
     tree = plan_tree(customer_model().graph())
-    nodes = tuple(replace(n, as_of=as_of) if n.number == 1 else n for n in tree.nodes)
+    nodes = tuple(replace(n, timed=as_of) if n.number == 1 else n for n in tree.nodes)
     shown = replace(tree, nodes=nodes)
     assert f"by customer_id, {text}" in tree_text(shown)
     assert "1 as of at" in mermaid(customer_model().graph(), shown)
     assert (
         plan_json(replace(plan_offline(bundle()), tree=shown))["joins"][0]["asOf"] == as_of.dump()
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ({}, "windows of since before at: n COUNT"),
+        ({"inclusive": True, "timeZone": "UTC"},
+         "windows of since at or before at in UTC: n COUNT"),
+        ({"aggregates": [{"name": f"n{n}", "function": "LAST_K", "field": "v", "k": 3, "over": "1w"}
+                         for n in range(6)]},
+         "windows of since before at: n0 LAST_K (3) of v over 1w, n1 LAST_K (3) of v over 1w, "
+         "n2 LAST_K (3) of v over 1w, n3 LAST_K (3) of v over 1w and 2 more"),
+    ],
+)  # fmt: skip
+def test_windows_are_shown_wherever_plans_are(rule: dict[str, object], text: str) -> None:
+    count = [{"name": "n", "function": "COUNT"}]
+    given = {"parentField": "at", "childField": "since", "aggregates": count, **rule}
+    windows = Windows.parse(given)
+    tree = plan_tree(customer_model().graph())
+    nodes = tuple(replace(n, timed=windows) if n.number == 1 else n for n in tree.nodes)
+    shown = replace(tree, nodes=nodes)
+    assert f"by customer_id, {text}" in tree_text(shown)
+    assert "1 windows before at" in mermaid(customer_model().graph(), shown)
+    (join, *_) = plan_json(replace(plan_offline(bundle()), tree=shown))["joins"]
+    assert (join["asOf"], join["windows"]) == (None, windows.dump())
 
 
 def test_a_chain_deeper_than_the_stack_is_drawn() -> None:

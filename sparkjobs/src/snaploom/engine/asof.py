@@ -20,16 +20,17 @@ from pyspark.sql import types as spark
 from snaploom.engine.keys import holds
 from snaploom.models.asof import AsOf, Direction
 from snaploom.models.common import DataType, TimeOffset
+from snaploom.models.windows import Windows
 from snaploom.spark.types import Found, find_field, from_spark
 from snaploom.types.schemas import MOST_DIGITS
 
 # Types that are compared: one that has every value of all columns that take part.
 
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
-_DATE, _LOCAL, _INSTANT = spark.DateType(), spark.TimestampNTZType(), spark.TimestampType()
+_DATE, _LOCAL, INSTANT = spark.DateType(), spark.TimestampNTZType(), spark.TimestampType()
 
 
-def fault_of(rule: AsOf, types: Iterable[spark.DataType]) -> str:
+def fault_of(rule: AsOf | Windows, types: Iterable[spark.DataType]) -> str:
     """The reason why columns of these types cannot be compared by a rule; empty if they can."""
     given = list(types)
     declared = [from_spark(one) for one in given]
@@ -37,14 +38,15 @@ def fault_of(rule: AsOf, types: Iterable[spark.DataType]) -> str:
     if unknown:
         return f"{unknown[0].simpleString()} is neither a time nor a number"
     fault = rule.fault(DataType.variant_of(one) for one in declared if one is not None)
-    if not fault and _compared_as(given) is None:
+    if not fault and compared_as(given) is None:
         names = " and ".join(dict.fromkeys(one.simpleString() for one in given))
         return f"no type has every value of {names}: cast one of them by a fieldTransformer"
     return fault
 
 
-def _compared_as(types: Sequence[spark.DataType]) -> spark.DataType | None:
-    for times in (_INSTANT, _LOCAL, _DATE):
+def compared_as(types: Sequence[spark.DataType]) -> spark.DataType | None:
+    """The type that has every value of columns of these types; None where there is none."""
+    for times in (INSTANT, _LOCAL, _DATE):
         if times in types:
             return times
     if all(isinstance(one, _WHOLE) for one in types):
@@ -58,12 +60,12 @@ def _compared_as(types: Sequence[spark.DataType]) -> spark.DataType | None:
     return spark.DecimalType(digits, scale) if digits <= MOST_DIGITS else None
 
 
-def _comparable(field: Found, wanted: spark.DataType, zone: str | None) -> Column:
+def comparable(field: Found, wanted: spark.DataType, zone: str | None) -> Column:
     """The values of a field in the type that is compared; NaN is NULL, and -0.0 is 0.0."""
     value = sf.col(field.expression)
     if isinstance(wanted, spark.DoubleType):
         return sf.nanvl(value.cast(wanted), sf.lit(None)) + sf.lit(0.0)
-    if wanted == _INSTANT and field.data_type != _INSTANT and zone is not None:
+    if wanted == INSTANT and field.data_type != INSTANT and zone is not None:
         return sf.to_utc_timestamp(value.cast(wanted), zone)  # a session's own zone is UTC
     return value.cast(wanted)
 
@@ -79,8 +81,8 @@ _MICROSECONDS = {
     "week": 604_800_000_000,
 }  # fmt: skip
 _UNBOUNDED, _BEFORE_IT, _HERE = Window.unboundedPreceding, -1, Window.currentRow
-_TIME, _SIDE, _NEWEST, _UNTIL = "_time", "_side", "_newest", "_until"
-_LEFT, _RIGHT, _FOUND, _OUTCOME = "_left", "_right", "_found", "_outcome"
+TIME, _SIDE, _NEWEST, _UNTIL = "_time", "_side", "_newest", "_until"
+LEFT, _RIGHT, _FOUND, OUTCOME = "_left", "_right", "_found", "_outcome"
 _MET, _TIED = "_met", "_tied"
 """Columns of both sides together."""
 
@@ -117,19 +119,24 @@ class AsOfJoin:
     def compared_as(self) -> spark.DataType:
         """Type of the times as they are compared."""
         fields = [one for one in (self.parent, self.child, self.until) if one is not None]
-        found = _compared_as([one.data_type for one in fields])
+        found = compared_as([one.data_type for one in fields])
         assert found is not None  # `fault_of` has refused what has none
         return found
 
+    def counted(self) -> dict[str, Column]:
+        """Conditions of rows that are counted: to have no match for one reason or another."""
+        outcome = sf.col(self.outcome)
+        return {f"beyond_{self.number}": outcome == BEYOND, f"tied_{self.number}": outcome == TIED}
+
     def left_column(self) -> Column:
         """The time of each row of the left side, over its source."""
-        return _comparable(self.parent, self.compared_as, self.rule.time_zone).alias(self.left_time)
+        return comparable(self.parent, self.compared_as, self.rule.time_zone).alias(self.left_time)
 
     def right_columns(self) -> list[Column]:
         """The columns that the right side has beside its key, over its source."""
         times = [one for one in (self.child, self.until) if one is not None]
         zone, wanted = self.rule.time_zone, self.compared_as
-        columns = [_comparable(one, wanted, zone) for one in times]
+        columns = [comparable(one, wanted, zone) for one in times]
         if self.newest is not None:
             columns.append(sf.col(self.newest.expression))
         return [one.alias(name) for one, name in zip(columns, self.right_times, strict=True)]
@@ -147,13 +154,13 @@ class AsOfJoin:
         that is taken over.
         """
         found = self._found(left, right, keys, packed)
-        row = sf.when(sf.col(_OUTCOME) == MATCHED, sf.col(_FOUND).getField("row"))
-        apart = self._apart(keys)
+        row = sf.when(sf.col(OUTCOME) == MATCHED, sf.col(_FOUND).getField("row"))
+        apart = kept_apart(keys, self.left_time)
         columns = (
-            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{_LEFT}.{name}")
+            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{LEFT}.{name}")
             for name in left.columns
         )
-        return found.select(*columns, row.alias(packed), sf.col(_OUTCOME).alias(self.outcome))
+        return found.select(*columns, row.alias(packed), sf.col(OUTCOME).alias(self.outcome))
 
     def tied(
         self,
@@ -170,11 +177,11 @@ class AsOfJoin:
         own = [own for _, own in keys]
         return (
             self._found(left, right, keys, packed)
-            .where(sf.col(_OUTCOME) == TIED)
+            .where(sf.col(OUTCOME) == TIED)
             .groupBy(*(sf.col(f"_key{n}").alias(name) for n, name in enumerate(own)),
-                     sf.col(_FOUND).getField(_TIME).alias(_TIME))
+                     sf.col(_FOUND).getField(TIME).alias(TIME))
             .agg(sf.count(sf.lit(1)).alias("rows"))
-            .orderBy(sf.desc("rows"), *own, _TIME)
+            .orderBy(sf.desc("rows"), *own, TIME)
             .limit(most)
         )  # fmt: skip
 
@@ -186,7 +193,7 @@ class AsOfJoin:
         sides = _PASSES[self.rule.direction]
         for each in sides:
             both = self._passed(both, names, each)
-        held = both.where(sf.col(_LEFT).isNotNull())
+        held = both.where(sf.col(LEFT).isNotNull())
         (name, tied), *forward = ((each.value, f"{each}{_TIED}") for each in sides)
         if not forward:
             return self._judged(held.withColumnsRenamed({name: _FOUND, tied: _TIED}))
@@ -200,14 +207,6 @@ class AsOfJoin:
         }
         return self._judged(held.withColumns(chosen))
 
-    def _apart(self, keys: Sequence[tuple[str, str]]) -> dict[str, str]:
-        """Columns of the left side that both sides have, with their names in both together.
-
-        A later join by the same key finds the rows where they are.
-        """
-        names = {name: f"_key{n}" for n, (name, _) in reversed(list(enumerate(keys)))}
-        return {**names, self.left_time: _TIME}
-
     def _both(
         self, left: DataFrame, right: DataFrame, keys: Sequence[tuple[str, str]], packed: str
     ) -> DataFrame:
@@ -217,13 +216,13 @@ class AsOfJoin:
                         if field is not None), more, strict=True))  # fmt: skip
         empty = {name: sf.lit(None).cast(right.schema[column].dataType)
                  for name, column in own.items()}  # fmt: skip
-        apart = self._apart(keys)
+        apart = kept_apart(keys, self.left_time)
         rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
         lefts = left.select(
             *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
-            sf.col(self.left_time).alias(_TIME),
+            sf.col(self.left_time).alias(TIME),
             *(column.alias(name) for name, column in empty.items()),
-            sf.struct(*(sf.col(name) for name in rest.columns)).alias(_LEFT),
+            sf.struct(*(sf.col(name) for name in rest.columns)).alias(LEFT),
             sf.lit(None).cast(right.schema[packed].dataType).alias(_RIGHT),
         )
         holding = reduce(and_, (sf.col(name).isNotNull() for name in (*(k for _, k in keys), time)))
@@ -232,9 +231,9 @@ class AsOfJoin:
             holding &= until.isNull() | (until > sf.col(time))
         rights = right.where(holding).select(
             *(sf.col(name).alias(f"_key{n}") for n, (_, name) in enumerate(keys)),
-            sf.col(time).alias(_TIME),
+            sf.col(time).alias(TIME),
             *(sf.col(column).alias(name) for name, column in own.items()),
-            sf.lit(None).cast(rest.schema).alias(_LEFT),
+            sf.lit(None).cast(rest.schema).alias(LEFT),
             sf.col(packed).alias(_RIGHT),
         )
         return lefts.unionAll(rights)
@@ -244,14 +243,14 @@ class AsOfJoin:
 
         Beside that, whether the one before the last is equal to it: both are found in one pass.
         """
-        is_right = sf.col(_LEFT).isNull()
+        is_right = sf.col(LEFT).isNull()
         side = sf.when(is_right, int(self.rule.strict)).otherwise(int(not self.rule.strict))
         forth = direction is Direction.FORWARD
-        order = [sf.desc(_TIME) if forth else sf.asc(_TIME), side]
+        order = [sf.desc(TIME) if forth else sf.asc(TIME), side]
         order += [sf.asc_nulls_last(_UNTIL)] * (self.until is not None)
         order += [sf.asc_nulls_first(_NEWEST)] * (self.newest is not None)
         window = Window.partitionBy(*keys).orderBy(*order)
-        compared = [_TIME, *((_NEWEST,) if self.newest is not None else ())]
+        compared = [TIME, *((_NEWEST,) if self.newest is not None else ())]
         met = sf.when(is_right, sf.struct(*compared)).alias(_MET)
         marked = both.select("*", *self._marks(is_right, window), met)
         others = [name for name in marked.columns if name not in (*both.columns, _MET)]
@@ -280,7 +279,7 @@ class AsOfJoin:
         ]
 
     def _judged(self, held: DataFrame) -> DataFrame:
-        found, time, is_tied = sf.col(_FOUND), sf.col(_TIME), sf.col(_TIED)
+        found, time, is_tied = sf.col(_FOUND), sf.col(TIME), sf.col(_TIED)
         outcome = sf.when(found.isNull() | time.isNull(), NONE)
         if self.until is not None:
             before = found.getField("until_before")
@@ -294,20 +293,20 @@ class AsOfJoin:
         outcome = outcome.when(is_tied, TIED)
         if self.until is not None:
             outcome = outcome.when(found.getField(_UNTIL) <= time, NONE)
-        return held.withColumn(_OUTCOME, outcome.otherwise(MATCHED).cast("byte"))
+        return held.withColumn(OUTCOME, outcome.otherwise(MATCHED).cast("byte"))
 
     def _limit(self) -> Column | None:
         if self.rule.number_tolerance is not None:
             return sf.lit(self.rule.number_tolerance)
-        return None if self.rule.tolerance is None else sf.lit(_microseconds(self.rule.tolerance))
+        return None if self.rule.tolerance is None else sf.lit(microseconds(self.rule.tolerance))
 
     def _distance(self, found: Column) -> Column:
         """Time between a row and what it finds: of times in microseconds; NULL is beyond all."""
-        times = [sf.col(_TIME), found.getField(_TIME)]
+        times = [sf.col(TIME), found.getField(TIME)]
         if isinstance(
             self.compared_as, (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
         ):
-            times = [sf.unix_micros(one.cast(_INSTANT)) for one in times]
+            times = [sf.unix_micros(one.cast(INSTANT)) for one in times]
         return sf.abs(sf.try_subtract(*times))
 
 
@@ -318,7 +317,17 @@ _PASSES = {
 }
 
 
-def _microseconds(length: TimeOffset) -> int:
+def kept_apart(keys: Sequence[tuple[str, str]], left_time: str) -> dict[str, str]:
+    """Columns of the left side that both sides have, with their names in both together.
+
+    A later join by the same key finds the rows where they are.
+    """
+    names = {name: f"_key{n}" for n, (name, _) in reversed(list(enumerate(keys)))}
+    return {**names, left_time: TIME}
+
+
+def microseconds(length: TimeOffset) -> int:
+    """A length of days of 24 hours, and of less."""
     whole = sum(getattr(length, part) * size for part, size in _MICROSECONDS.items())
     return min(int(whole) + length.nano // 1000, 2**63 - 1)
 

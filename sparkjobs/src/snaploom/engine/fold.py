@@ -16,7 +16,6 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 from pyspark.sql.types import StructType
 
-from snaploom.engine.asof import BEYOND, TIED, AsOfJoin, as_of_join
 from snaploom.engine.keys import (
     JoinKey,
     KeyPart,
@@ -25,6 +24,7 @@ from snaploom.engine.keys import (
     join_keys,
     refuse_broken_keys,
 )
+from snaploom.engine.windows import TimedJoin, WindowsJoin, timed_join
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.plan.tree import JoinNode, JoinTree
@@ -45,10 +45,10 @@ class Point:
 ROWS = "rows"
 Counts = Mapping[str, int]
 """`rows`, and for some numbers of nodes `null_<n>` (rows whose key of that join has a NULL) and
-`matched_<n>` (rows that found a match in that join); of as-of joins also `timeless_<n>` (rows with
-a key and no time), `beyond_<n>` (beyond the tolerance) and `tied_<n>` (several rows hold). Where
-several snapshots are woven together, `rows` counts all of them, and the others are counted of each
-(`of_snapshot`)."""
+`matched_<n>` (rows that found a match in that join); of as-of joins and windows also
+`timeless_<n>` (rows with a key and no time), of as-of joins `beyond_<n>` (beyond the tolerance) and
+`tied_<n>` (several rows hold). Where several snapshots are woven together, `rows` counts all of
+them, and the others are counted of each (`of_snapshot`)."""
 
 
 def of_snapshot(name: str, number: int) -> str:
@@ -234,8 +234,8 @@ class Weave:
     """The included nodes, in breadth-first order."""
     keys: Mapping[int, JoinKey] = field(init=False)
     """The key of every join, by the number of the child."""
-    as_of: Mapping[int, AsOfJoin] = field(init=False)
-    """The as-of joins, by the number of the child."""
+    timed: Mapping[int, TimedJoin] = field(init=False)
+    """The as-of joins and windows, by the number of the child."""
 
     def __post_init__(self) -> None:
         """Leave out nodes without a frame, and their descendants."""
@@ -245,12 +245,12 @@ class Weave:
         schemas = {node.field_name: self.schema(node.field_name) for node in included}
         object.__setattr__(self, "nodes", included)
         object.__setattr__(self, "keys", join_keys(self.tree, schemas, self.relationships))
-        as_of = {
-            n.number: as_of_join(n.number, n.as_of, schemas[n.parent], schemas[n.field_name])
+        timed = {
+            n.number: timed_join(n.number, n.timed, schemas[n.parent], schemas[n.field_name])
             for n in included
-            if n.as_of is not None
+            if n.timed is not None
         }
-        object.__setattr__(self, "as_of", as_of)
+        object.__setattr__(self, "timed", timed)
 
     def schema(self, field_name: str) -> StructType:
         """The columns of a source."""
@@ -332,7 +332,7 @@ def fold(
             key=lambda child: tuple(side.left_keys(child)),
             width=side.width,
             is_broadcast=lambda child: (
-                child.number not in weave.as_of and is_broadcast(folded[child.number])
+                child.number not in weave.timed and is_broadcast(folded[child.number])
             ),
         ):
             joined += 1
@@ -384,9 +384,9 @@ class Side:
         self._numbers = weave.snapshots if node.number == 0 else 1
         self._carried = [NUMBER] if self._numbers > 1 else []
         self._weave = weave
-        self._as_of = [weave.as_of[c.number] for c in self.children if c.number in weave.as_of]
-        self._own_as_of = weave.as_of.get(node.number)
-        self.outcomes = [one.outcome for one in self._as_of]
+        self._timed = [weave.timed[c.number] for c in self.children if c.number in weave.timed]
+        self._own_timed = weave.timed.get(node.number)
+        self.outcomes = [one.outcome for one in self._timed]
         self._names: dict[tuple[str, str, str], str] = {}
         for child in self.children:
             self.left_keys(child)
@@ -415,7 +415,10 @@ class Side:
     def base(self) -> DataFrame:
         """The source's columns, flat for a left side and packed for a leaf, with the keys."""
         raw = [sf.col(quote(name)) for name in self.schema.names]
-        if self.children:
+        own: list[Column] = []
+        if isinstance(self._own_timed, WindowsJoin):
+            pass  # none of its rows are kept
+        elif self.children:
             own = [c.alias(name) for c, name in zip(raw, self.flat, strict=True)]
         elif self.node.number == 0:
             own = [sf.struct(*raw).alias(DATA)]
@@ -423,8 +426,8 @@ class Side:
             own = [sf.struct(sf.struct(*raw).alias(DATA)).alias(self.packed_name)]
         parts = self._parts_by_relationship()
         try:
-            times = [one.left_column() for one in self._as_of]
-            times += self._own_as_of.right_columns() if self._own_as_of else []
+            times = [one.left_column() for one in self._timed]
+            times += self._own_timed.right_columns() if self._own_timed else []
             made = self.source.select(*own, *self._key_columns(parts), *times, *self._carried)
             check_keys(made, self.source, parts)
             return made
@@ -452,7 +455,7 @@ class Side:
         fields = [data, *(column.alias(name) for column, name in packed)]
         if self.node.number == 0:
             return frame.select(*fields, *self.outcomes, *self._carried)
-        times = self._own_as_of.right_times if self._own_as_of else []
+        times = self._own_timed.right_times if self._own_timed else []
         beside = dict.fromkeys([*self.own_keys, *times, *self.outcomes])
         return frame.select(sf.struct(*fields).alias(self.packed_name), *beside)
 
@@ -470,11 +473,11 @@ class Side:
         self, frame: DataFrame, child: JoinNode, right: DataFrame, right_side: Side
     ) -> DataFrame:
         """The rows with the match of each in a child, whose own rows `right` has."""
-        as_of = self._weave.as_of.get(child.number)
-        if as_of is None:
+        timed = self._weave.timed.get(child.number)
+        if timed is None:
             return frame.join(right, self.condition(child, right_side), "left")
         pairs = self.key_pairs(child, right_side)
-        return as_of.joined(frame, right, pairs, right_side.packed_name)
+        return timed.joined(frame, right, pairs, right_side.packed_name)
 
     def key_pairs(self, child: JoinNode, right: Side) -> list[tuple[str, str]]:
         """Names of the columns of a child's key, on both sides."""
@@ -504,8 +507,8 @@ class Side:
         """Counters before the first join."""
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
         for c in self.children:
-            if c.number in self._weave.as_of:
-                time = sf.col(self._weave.as_of[c.number].left_time)
+            if c.number in self._weave.timed:
+                time = sf.col(self._weave.timed[c.number].left_time)
                 nulls[f"timeless_{c.number}"] = time.isNull() & ~nulls[f"null_{c.number}"]
         return [rows_counter(), *self._counters(nulls)]
 
@@ -519,9 +522,8 @@ class Side:
             elif self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
             counted[f"matched_{child.number}"] = place.isNotNull()
-        for one in self._as_of:
-            counted[f"beyond_{one.number}"] = sf.col(one.outcome) == BEYOND
-            counted[f"tied_{one.number}"] = sf.col(one.outcome) == TIED
+        for one in self._timed:
+            counted |= one.counted()
         if self.node.number == 0:
             counted |= {f"rows_{n}": c.isNotNull() for n, c in self._weave.nested().items()}
         if self.own_keys:

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from snaploom.engine.asof import AsOfJoin
 from snaploom.engine.fold import (
     ROWS,
     SPELLINGS,
@@ -154,18 +155,18 @@ class Weaving:
     ) -> None:
         """Fold the snapshot; `counts_late` needs an output of Parquet.
 
-        How joins as of a time came out is in no file, so that these are observed with all else.
+        How joins by time came out is in no file, so that these are observed with all else.
         """
         self.weave = weave
         uncounted = _too_many_leaves(weave)
-        self._late = LateCounts(weave, uncounted) if counts_late and not weave.as_of else None
+        self._late = LateCounts(weave, uncounted) if counts_late and not weave.timed else None
         late = self._late.points if self._late else frozenset[Point]()
         self._observing = Observing(uncounted | late)
         self._subtrees = subtrees
         self.frame = fold(weave, self._observing, on_join, subtrees)
         if counts_late:
             # The length of arrays is not known.
-            has_arrays = bool(weave.as_of) or any(node.group_by for node in weave.nodes)
+            has_arrays = bool(weave.timed) or any(node.group_by for node in weave.nodes)
             choose_batch(self.frame.sparkSession, None if has_arrays else weave.frames.values())
 
     @property
@@ -204,8 +205,9 @@ class Weaving:
             if not _is_even(counts, node):
                 raise _uneven(counts, node)
         for child in self.weave.joins:
-            if _met(counts[Point(child.parent_number, is_out=True)], f"tied_{child.number}"):
-                exact.refuse_tied(child)
+            join, met = self.weave.timed.get(child.number), Point(child.parent_number, is_out=True)
+            if isinstance(join, AsOfJoin) and _met(counts[met], f"tied_{child.number}"):
+                exact.refuse_tied(child, join)
         rows = counts[TOP][ROWS]
         if (is_suspect or mismatches) and files.rows() != rows:
             raise SourceNotReadable(
@@ -356,7 +358,7 @@ class _Exact:
         side = Side(self._weave, node)
         left = self._frames().frame(Point(node.number, is_out=False))
         for child in side.children:
-            if child.group_by or child.as_of is not None:
+            if child.group_by or child.number in self._weave.timed:
                 continue  # one row by construction
             right_side = Side(self._weave, child)
             right = self._frames().frame(Point(child.number, is_out=True))
@@ -399,14 +401,13 @@ class _Exact:
             expected=f"at most one row of `{child.field_name}` for every row it is joined to",
         )
 
-    def refuse_tied(self, child: JoinNode) -> None:
+    def refuse_tied(self, child: JoinNode, join: AsOfJoin) -> None:
         """Refuse an as-of join in which rows met several rows that hold at their time."""
-        rule, parent = self._weave.as_of[child.number].rule, self._weave.tree.node(child.parent)
+        rule, parent = join.rule, self._weave.tree.node(child.parent)
         side, right_side = Side(self._weave, parent), Side(self._weave, child)
         left = self._frames().frame(Point(parent.number, is_out=False))
         right = self._frames().frame(Point(child.number, is_out=True))
         pairs = side.key_pairs(child, right_side)
-        join = self._weave.as_of[child.number]
         self.queries += 1
         samples = join.tied(left, right, pairs, right_side.packed_name, SAMPLES).collect()
         keys = [part.expression.replace("`", "") for part in self._weave.keys[child.number].right]

@@ -8,12 +8,14 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.asof import fault_of
 from snaploom.engine.keys import components, is_of_declared_type, is_orderable
+from snaploom.engine.windows import value_fault
 from snaploom.errors import FieldMissing, SourceSchemaInvalid
 from snaploom.models.asof import AsOf
 from snaploom.models.common import MissingMode
 from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField
 from snaploom.models.outputdataset import DataFormat, OtherDataSource
 from snaploom.models.report import Exclusion, ExclusionReason
+from snaploom.models.windows import Windows
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.sources.tables.columns import has_type
 from snaploom.spark.types import Found, find_field, fold_case, from_spark, to_spark
@@ -288,9 +290,9 @@ def _missing_fields(
                 "a column of that name",
             )
     mode = settings.join_field_missing_mode
-    if child.as_of is not None:
+    if child.timed is not None:
         parent = tree.node(child.parent)
-        yield from _missing_times(child, child.as_of, parent, schemas, mode)
+        yield from _missing_times(child, child.timed, parent, schemas, mode)
     for side in (tree.node(child.parent), child):
         schema = schemas[side.field_name]
         for component in components(relationship, side):
@@ -313,34 +315,45 @@ def _missing_fields(
 
 def _missing_times(
     child: JoinNode,
-    rule: AsOf,
+    rule: AsOf | Windows,
     parent: JoinNode,
     schemas: Mapping[str, spark.StructType],
     mode: MissingMode,
 ) -> Iterator[MissingField]:
-    """Columns of an as-of join that are absent, or cannot be compared."""
+    """Columns of an as-of join or of windows that are absent, or not of a type that they need."""
 
     def missing(side: JoinNode, field: str, found: str, expected: str, helps: str) -> MissingField:
         reason = ExclusionReason.JOIN_FIELD_MISSING
         return MissingField(child, side, reason, mode, field, found, expected, helps)
 
-    places = ((parent, rule.parent_field), *((child, name) for name in rule.child_fields.values()))
+    own, names = schemas[child.field_name], rule.child_fields
+    places = [(parent, rule.parent_field), *((child, name) for name in names.values())]
     found = [(side, name, find_field(schemas[side.field_name], name)) for side, name in places]
     for side, name, field in found:
         if field is None:
             yield missing(side, name, _names(schemas[side.field_name]), "a column of that name", "")
-    known = [field.data_type for _, _, field in found if field is not None]
-    if len(known) < len(found):
+    if any(field is None for _, _, field in found):
         return
-    newest = known.pop() if rule.ties is not None else None
-    fault = fault_of(rule, known)
+    at = find_field(schemas[parent.field_name], rule.parent_field)
+    columns = (at, *(find_field(own, names[path]) for path in rule.time_fields))
+    times = [column.data_type for column in columns if column is not None]
+    fault = fault_of(rule, times)
     if fault:
-        type_, expected = (one.simpleString() for one in (known[1], known[0]))
+        type_, expected = (one.simpleString() for one in (times[1], times[0]))
         yield missing(child, rule.child_field, type_, expected, fault)
-    if newest is not None and rule.ties is not None and not is_orderable(newest):
-        helps = "values of this type have no order: choose another column for ties.newestBy"
-        name = rule.ties.newest_by
-        yield missing(child, name, newest.simpleString(), "a type with an order", helps)
+    if isinstance(rule, Windows):
+        for one in rule.aggregates:
+            value = None if one.field is None else find_field(own, one.field)
+            fault = "" if value is None else value_fault(one, value.data_type)
+            if fault and value is not None:
+                type_, expected = value.data_type.simpleString(), one.example
+                yield missing(child, one.field or "", type_, expected, fault)
+    elif rule.ties is not None:
+        newest = find_field(own, rule.ties.newest_by)
+        if newest is not None and not is_orderable(newest.data_type):
+            helps = "values of this type have no order: choose another column for ties.newestBy"
+            type_, expected = newest.data_type.simpleString(), "a type with an order"
+            yield missing(child, rule.ties.newest_by, type_, expected, helps)
 
 
 def _helps(

@@ -67,7 +67,7 @@ def unmatched_rows(
 ) -> tuple[UnmatchedRows, ...]:
     """The rows that found no match in each join that has any, but for the sources `silent`.
 
-    Rows whose key, or whose time in an as-of join, is NULL are not among them. `is_newest` is
+    Rows whose key, or whose time in a join by time, is NULL are not among them. `is_newest` is
     whether the snapshot is the newest one of the run.
     """
     nodes = {node.field_name: node for node in weave.joins}
@@ -99,15 +99,15 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
         if monotonic() - started >= seconds:
             return unknown(f"they take more than {seconds:.1f} s, {_BOUND}")
         return unknown(f"Spark refuses it: {str(error).splitlines()[0]}")
-    whole, is_as_of = counted.get(0), child.number in weave.as_of
+    whole, is_timed = counted.get(0), child.number in weave.timed
     without_key = 0 if whole is None else whole.rows
-    if without_key > rows or (without_key < rows and not is_as_of):
+    if without_key > rows or (without_key < rows and not is_timed):
         return unknown("the sources have other rows by now than were woven")
     misses = [
         NearMiss(
             normalize=steps,
             rows=row.matched,
-            ambiguous=0 if child.group_by or is_as_of else row.ambiguous,
+            ambiguous=0 if child.group_by or is_timed else row.ambiguous,
             keys=tuple(KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs),
         )
         for number, steps in enumerate(candidates, 1)
@@ -118,7 +118,7 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     return UnmatchedRows(
         child=child.field_name,
         rows=rows,
-        other_times=rows - without_key if is_as_of else None,
+        other_times=rows - without_key if is_timed else None,
         keys=() if whole is None else tuple(pair.left for pair in whole.pairs),
         near_misses=tuple(sorted(misses, key=lambda one: -one.rows)),
     )
@@ -210,8 +210,8 @@ def _spellings(
 ) -> DataFrame:
     """The distinct keys of a side: rows, text, and the key as compared and under each candidate."""
     frame = weave.frames[side.field_name]
-    if child.number in weave.as_of:  # rows without a time match nothing, whatever their key
-        join = weave.as_of[child.number]
+    if child.number in weave.timed:  # rows without a time match nothing, whatever their key
+        join = weave.timed[child.number]
         columns = join.right_columns() if side is child else [join.left_column()]
         frame = frame.where(columns[0].isNotNull())
     session, names = frame.sparkSession, [f"v{i}" for i in range(len(parts))]
@@ -299,8 +299,8 @@ def unmatched_warnings(
         right = None if left is None else _sample(weave, child, child, key.right)
         if left is not None and right is not None:
             helps = advice.get(join.child) or _advice(weave, parent, child, left, right)
-            if child.as_of is not None:
-                helps = f"{helps}; or no time fits: {child.as_of.text}"
+            if child.timed is not None:
+                helps = f"{helps}; or no time fits: {child.timed.text}"
             yield (
                 f"`{join.child}`: none of {join.in_} rows found a match by "
                 f"DataRelationship/{child.relationship}, although both sides have keys: "
@@ -342,7 +342,7 @@ def _near_miss_advice(weave: Weave, child: JoinNode, miss: NearMiss) -> str:
     samples = ", ".join(_visible(pair.left, pair.right) for pair in miss.keys)
     multiplied = f" ({miss.ambiguous:,} of them several rows, which is refused)"
     multiplied = multiplied if miss.ambiguous else ""
-    effect = "match" if child.as_of is None else "find their key, if not their time,"
+    effect = "match" if child.timed is None else "find their key, if not their time,"
     return (
         f"{miss.rows:,} would {effect} {words}{multiplied}, such as {samples}: "
         f"normalize: [{', '.join(miss.normalize)}] in {', '.join(places)}"

@@ -5,7 +5,7 @@ By an as-of join each row finds the one row of a source that holds at the row's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
@@ -98,6 +98,25 @@ _WORDS = {
     Direction.FORWARD: ("oldest", "after"),
     Direction.NEAREST: ("nearest", "beside"),
 }
+TIMES = frozenset({"date", "timestamp", "timestampNtz"})
+"""Types of times, by their names in declarations."""
+NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
+"""Types of numbers, by their names in declarations."""
+
+
+def order_fault(found: Set[str], time_zone: str | None) -> str:
+    """The reason why columns of these types have no common order, and a fix; empty if they have."""
+    others = sorted(found - TIMES - NUMBERS)
+    if others:
+        return f"{others[0]} is neither a time nor a number: cast it by a fieldTransformer"
+    if found & TIMES and found & NUMBERS:
+        return "a time is not compared with a number: cast one of them by a fieldTransformer"
+    if "timestamp" in found and len(found) > 1 and time_zone is None:
+        return (
+            "an instant is not compared with a time of no zone: give timeZone, in which the other "
+            "is meant"
+        )
+    return ""
 
 
 class Ties(ApiModel):
@@ -119,6 +138,8 @@ class AsOf(ApiModel):
         ),
         # CEL does not know `tolerance`, which has two forms: the validator refuses the two at once.
     )
+
+    place: ClassVar[str] = "asOf"
 
     parent_field: ColumnName
     """Column with the time of the row that the source is joined to."""
@@ -166,6 +187,16 @@ class AsOf(ApiModel):
         return self
 
     @property
+    def time_fields(self) -> tuple[str, ...]:
+        """Those of `child_fields` that are times."""
+        return tuple(path for path in self.child_fields if path != "ties.newestBy")
+
+    @property
+    def lengths(self) -> dict[str, TimeOffset]:
+        """Lengths of time by the path of their fields."""
+        return {} if self.tolerance is None else {"tolerance": self.tolerance}
+
+    @property
     def child_fields(self) -> dict[str, str]:
         """Columns of the source, by the path of the field that names them."""
         found = {"childField": self.child_field}
@@ -193,28 +224,22 @@ class AsOf(ApiModel):
             parts.append(f"in {self.time_zone}")
         return ", ".join(parts)
 
+    @property
+    def short_text(self) -> str:
+        """The rule in as few words as fit into a picture."""
+        return f"as of {self.parent_field}"
+
     def fault(self, types: Iterable[str]) -> str:
         """The reason why columns of these types (`timestampNtz`) have no common order, and a fix.
 
         Empty where they have one.
         """
         found = set(types)
-        others = sorted(found - _TIMES - _NUMBERS)
-        if others:
-            return f"{others[0]} is neither a time nor a number: cast it by a fieldTransformer"
-        if found & _TIMES and found & _NUMBERS:
-            return "a time is not compared with a number: cast one of them by a fieldTransformer"
-        if "timestamp" in found and len(found) > 1 and self.time_zone is None:
-            return (
-                "an instant is not compared with a time of no zone: give timeZone, in which the "
-                "other is meant"
-            )
-        if found & _TIMES and self.number_tolerance is not None:
+        fault = order_fault(found, self.time_zone)
+        if fault:
+            return fault
+        if found & TIMES and self.number_tolerance is not None:
             return "numberTolerance is for numbers: give tolerance, such as 7d"
-        if found & _NUMBERS and self.tolerance is not None:
+        if found & NUMBERS and self.tolerance is not None:
             return "tolerance is a length of time: give numberTolerance"
         return ""
-
-
-_TIMES = frozenset({"date", "timestamp", "timestampNtz"})
-_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})

@@ -36,6 +36,7 @@ from snaploom.models.common import (
 from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
+from snaploom.models.windows import Windows
 
 # Place and form of published snapshots: `OutputDataset.spec.outputFolder`.
 
@@ -404,6 +405,14 @@ class OtherDataSource(ApiModel):
     as_of: AsOf | None = None
     """Match by time as well: of the rows of a key, the one that holds at the time of the row that
     the source is joined to."""
+    windows: Windows | None = None
+    """Aggregates of the rows of a key in windows before the time of the row that the source is
+    joined to, in place of its rows."""
+
+    @property
+    def timed(self) -> AsOf | Windows | None:
+        """The rule by which times count; validation has refused two at once."""
+        return self.as_of or self.windows
 
     @property
     def group_by(self) -> tuple[str, ...]:

@@ -210,8 +210,8 @@ def _published_face(node: PublishedNode) -> Face:
 
 
 def _grouped(node: JoinNode | PublishedNode) -> str:
-    if isinstance(node, JoinNode) and node.as_of is not None:
-        return f"as of {node.as_of.parent_field}"
+    if isinstance(node, JoinNode) and node.timed is not None:
+        return node.timed.short_text
     if isinstance(node, JoinNode) and node.history is not None and not node.group_by:
         return f"of the last {node.history.text}"
     return f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
@@ -425,8 +425,8 @@ def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
                 ids[node.source],
                 f"{node.number} [{', '.join(node.group_by)}]"
                 if node.group_by
-                else f"{node.number} as of {node.as_of.parent_field}"
-                if node.as_of is not None
+                else f"{node.number} {node.timed.short_text}"
+                if node.timed is not None
                 else f"{node.number}",
             )
             for node in tree.joins

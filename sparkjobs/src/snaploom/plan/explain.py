@@ -8,10 +8,12 @@ import networkx as nx
 from pydantic import JsonValue
 
 from snaploom.loading.project import AppliedProject
+from snaploom.models.asof import AsOf
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import SnapshotReason
 from snaploom.models.run import Accelerator
+from snaploom.models.windows import Windows
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
 from snaploom.plan.steps import Action, CollectEnded, Times
@@ -106,7 +108,8 @@ def _join_json(node: JoinNode) -> JsonValue:
         "relationship": node.relationship,
         "depth": node.depth,
         "groupBy": list(node.group_by),
-        "asOf": None if node.as_of is None else node.as_of.dump(),
+        "asOf": node.timed.dump() if isinstance(node.timed, AsOf) else None,
+        "windows": node.timed.dump() if isinstance(node.timed, Windows) else None,
         "history": None if node.history is None else node.history.text,
     }
 
@@ -210,8 +213,8 @@ def _branches(tree: JoinTree, notes: Mapping[int, str]) -> Iterator[tuple[str, s
             about += f", from {node.source}"
         if node.history is not None:
             about += f", of the last {node.history.text}"
-        if node.as_of is not None:
-            about += f", {node.as_of.text}"
+        if node.timed is not None:
+            about += f", {node.timed.text}"
         if notes.get(node.number):
             about += f", {notes[node.number]}"
         yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about

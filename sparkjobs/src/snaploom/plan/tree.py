@@ -33,6 +33,7 @@ from snaploom.models.asof import AsOf
 from snaploom.models.common import ROOT_FIELD, PathMissingMode, TimeOffset
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
+from snaploom.models.windows import Windows
 from snaploom.plan.history import PublishedModel, PublishedNode
 from snaploom.types.schemas import folded_path
 
@@ -47,7 +48,7 @@ class Vertex:
     field_name: str
     group_by: tuple[str, ...] = ()
     path_missing_mode: PathMissingMode = PathMissingMode.ERROR
-    as_of: AsOf | None = None
+    timed: AsOf | Windows | None = None
     history: TimeOffset | None = None
 
     @cached_property
@@ -170,7 +171,7 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
             other.field_name,
             other.group_by,
             other.path_missing_mode,
-            other.as_of,
+            other.timed,
             other.snapshot.history,
         )
         for other in model.other_data_sources
@@ -264,7 +265,7 @@ class JoinNode:
     """Empty for the root."""
     depth: int
     group_by: tuple[str, ...] = ()
-    as_of: AsOf | None = None
+    timed: AsOf | Windows | None = None
     history: TimeOffset | None = None
 
 
@@ -498,7 +499,7 @@ class _Search:
         depth = parent.depth + 1
         self.placed[vertex.source] = JoinNode(
             number, vertex.field_name, vertex.source, parent.field_name, parent.number,
-            relationship, depth, vertex.group_by, vertex.as_of,
+            relationship, depth, vertex.group_by, vertex.timed,
             vertex.history,
         )  # fmt: skip
         tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))

@@ -267,7 +267,7 @@ def key_column_findings(relationship: DataRelationship, scope: Scope) -> Iterato
 
 
 def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
-    """A finding for every column of `rootKey`, `groupBy` and `asOf` that its source lacks."""
+    """A finding for every column of keys, groups, as-of joins and windows that its source lacks."""
     model = output.spec.data_model
     root = model.root_data_source
     for place, column in enumerate(root.root_key):
@@ -277,9 +277,10 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
         at = f"spec.dataModel.otherDataSources[{index}].transformations.groupBy.fieldNames"
         for place, column in enumerate(other.group_by):
             yield from column_findings(other.data_source, column, output, f"{at}[{place}]", scope)
-        times = {} if other.as_of is None else other.as_of.child_fields
-        for name, column in times.items():
-            path = f"spec.dataModel.otherDataSources[{index}].asOf.{name}"
+        if other.timed is None:
+            continue
+        for name, column in other.timed.child_fields.items():
+            path = f"spec.dataModel.otherDataSources[{index}].{other.timed.place}.{name}"
             yield from column_findings(other.data_source, column, output, path, scope)
 
 
@@ -294,13 +295,20 @@ def undeclared_in_output(
         A correction, and a hint; None where nothing is known to be wrong.
     """
     model = output.spec.data_model
-    by_field = {one.field_name.casefold(): one.data_source for one in model.other_data_sources}
-    name, rest = model.root_data_source.data_source, list(parts)
+    by_field = {one.field_name.casefold(): one for one in model.other_data_sources}
+    name, rest, windows = model.root_data_source.data_source, list(parts), None
     while rest and rest[0].casefold() in by_field:
-        name = by_field[rest.pop(0).casefold()]
+        other = by_field[rest.pop(0).casefold()]
+        name, windows = other.data_source, other.windows
     if rest and rest[0].casefold() != DATA:
         fields = ".".join(parts[: len(parts) - len(rest)])
         return f"{DATA}, or the field of a source", f"write {fields}.{DATA}.{'.'.join(rest)}"
+    if windows is not None and len(rest) > 1:
+        names = tuple(one.name for one in windows.aggregates)
+        if rest[1].casefold() in map(str.casefold, names):
+            return None
+        guess = scope.guesses.did_you_mean(rest[1], names)
+        return f"windows of DataSource/{name}: {listing(names)}", guess
     columns = scope.columns_of(name)
     if columns is None or len(rest) < 2 or columns.missing_part(rest[1:]) is None:
         return None

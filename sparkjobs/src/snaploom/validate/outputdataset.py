@@ -19,7 +19,8 @@ from snaploom.models.outputdataset import (
     TimestampFormat,
     UsedRelationship,
 )
-from snaploom.plan.tree import JoinTree
+from snaploom.models.windows import Windows
+from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.fields import (
     Findings,
     cron_findings,
@@ -304,11 +305,17 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         (other.group_by, f"{_MODEL}.otherDataSources[{index}].transformations.groupBy.fieldNames")
         for index, other in enumerate(model.other_data_sources)
     )
+    lists.extend(
+        (tuple(one.name for one in other.windows.aggregates),
+         f"{_MODEL}.otherDataSources[{index}].windows.aggregates")
+        for index, other in enumerate(model.other_data_sources)
+        if other.windows is not None
+    )  # fmt: skip
     return (
         *_sources(output, scope),
         *_field_names(output),
         *_histories(output, scope),
-        *_as_of_rules(output),
+        *_timed_rules(output),
         *tuple(
             finding for names, path in lists for finding in duplicate_findings(names, output, path)
         ),
@@ -361,47 +368,66 @@ def _histories(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
             yield history_finding(output, index, why)
 
 
-def _as_of_rules(output: OutputDataset) -> Iterator[Finding]:
+def _timed_rules(output: OutputDataset) -> Iterator[Finding]:
     for index, other in enumerate(output.spec.data_model.other_data_sources):
-        path = f"{_MODEL}.otherDataSources[{index}].asOf"
-        if other.as_of is not None and other.group_by:
+        rule, path = other.timed, f"{_MODEL}.otherDataSources[{index}]"
+        if rule is None:
+            continue
+        path = f"{path}.{rule.place}"
+        if other.as_of is not None and other.windows is not None:
             yield output.finding(
                 "SL167",
                 path,
-                "asOf takes one row of a key, and groupBy takes all of them",
+                "asOf takes one row of a key, and windows leave none",
                 found=f"both, for DataSource/{other.data_source}",
-                expected="asOf, or transformations.groupBy",
-                hint="leave one of them out",
+                expected="asOf, or windows",
+                hint="leave one of them out: LAST of windows gives the newest value; or read the "
+                "source a second time by a simpleVirtual one",
             )
-        if other.as_of is not None and other.as_of.time_zone is not None:
-            yield from zone_findings(other.as_of.time_zone, output, f"{path}.timeZone")
-        length = None if other.as_of is None else other.as_of.tolerance
-        if length is not None and (length.month or length.year):
+        if other.group_by:
+            takes = "takes one row of a key" if other.as_of is not None else "aggregate their rows"
             yield output.finding(
                 "SL167",
-                f"{path}.tolerance",
-                "months and years have no one length, by which two times could be compared",
-                found=f"{length.year} years and {length.month} months",
-                expected="weeks, days, hours, minutes or seconds",
-                hint="write `30d` for a month, or `365d` for a year",
+                path,
+                f"{rule.place} {takes}, and groupBy takes all of them",
+                found=f"both, for DataSource/{other.data_source}",
+                expected=f"{rule.place}, or transformations.groupBy",
+                hint="leave one of them out",
             )
+        if rule.time_zone is not None:
+            yield from zone_findings(rule.time_zone, output, f"{path}.timeZone")
+        for name, length in rule.lengths.items():
+            if length.month or length.year:
+                yield output.finding(
+                    "SL167",
+                    f"{path}.{name}",
+                    "months and years have no one length, by which two times could be compared",
+                    found=f"{length.year} years and {length.month} months",
+                    expected="weeks, days, hours, minutes or seconds",
+                    hint="write `30d` for a month, or `365d` for a year",
+                )
 
 
-def as_of_findings(output: OutputDataset, tree: JoinTree, scope: Scope) -> Iterator[Finding]:
-    """Columns of as-of joins that parents do not declare, or whose types have no common order."""
+def timed_findings(output: OutputDataset, tree: JoinTree, scope: Scope) -> Iterator[Finding]:
+    """Faults of as-of joins and windows that show once it is known what each source is joined to.
+
+    These are columns that parents do not declare, types without a common order, and sources that
+    are joined to one of which windows leave no row.
+    """
     places = {
         other.field_name: index
         for index, other in enumerate(output.spec.data_model.other_data_sources)
     }
     for node in tree.joins:
-        if node.as_of is None:
+        rule = node.timed
+        if rule is None:
             continue
-        path = f"{_MODEL}.otherDataSources[{places[node.field_name]}].asOf"
-        rule, parent = node.as_of, tree.node(node.parent).source
+        path = f"{_MODEL}.otherDataSources[{places[node.field_name]}].{rule.place}"
+        parent = tree.node(node.parent).source
         yield from column_findings(parent, rule.parent_field, output, f"{path}.parentField", scope)
-        columns = [(parent, rule.parent_field), (node.source, rule.child_field)]
-        if rule.child_until_field is not None:
-            columns.append((node.source, rule.child_until_field))
+        fields = rule.child_fields
+        columns = [(parent, rule.parent_field)]
+        columns.extend((node.source, fields[name]) for name in rule.time_fields)
         declared = [(scope.columns_of(name), column) for name, column in columns]
         found = [None if known is None else known.type_of(column) for known, column in declared]
         types = [DataType.variant_of(one) for one in found if one is not None]
@@ -419,6 +445,37 @@ def as_of_findings(output: OutputDataset, tree: JoinTree, scope: Scope) -> Itera
                 expected="times, or numbers, that compare without a guess",
                 hint=hint,
             )
+        if isinstance(rule, Windows):
+            yield from _window_findings(output, tree, node, rule, path, scope)
+
+
+def _window_findings(
+    output: OutputDataset, tree: JoinTree, node: JoinNode, rule: Windows, path: str, scope: Scope
+) -> Iterator[Finding]:
+    known = scope.columns_of(node.source)
+    for index, one in enumerate(rule.aggregates):
+        type_ = None if known is None or one.field is None else known.type_of(one.field)
+        variant = "" if type_ is None else DataType.variant_of(type_)
+        message, _, hint = (one.fault(variant) if variant else "").partition(": ")
+        if message:
+            yield output.finding(
+                "SL167",
+                f"{path}.aggregates[{index}].field",
+                message,
+                found=f"{one.field} of DataSource/{node.source} is {variant}",
+                expected=f"a column that {one.function} takes",
+                hint=hint,
+            )
+    for child in tree.children(node.number):
+        yield output.finding(
+            "SL167",
+            path,
+            f"DataSource/{child.source} is joined to a source of which windows leave no row",
+            found=f"DataSource/{node.source} with windows, and `{child.field_name}` below it by "
+            f"DataRelationship/{child.relationship}",
+            expected="nothing that is joined to a source with windows",
+            hint="rule that join out by `exclusions` of the relationship",
+        )
 
 
 def _field_names(output: OutputDataset) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from snaploom.validate.datarelationship import (
     source_findings,
     transformer_findings,
 )
-from snaploom.validate.outputdataset import as_of_findings, output_findings
+from snaploom.validate.outputdataset import output_findings, timed_findings
 from snaploom.validate.outputs import dependence_findings, overlap_findings, place_findings
 from snaploom.validate.skippingindex import index_findings
 
@@ -131,7 +131,7 @@ def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[
         return ()
     graph = join_graph(model, (scope.relationships[name] for name in names))
     tree = plan_tree(graph)
-    return (*tree_findings(output, graph, tree), *as_of_findings(output, tree, scope))
+    return (*tree_findings(output, graph, tree), *timed_findings(output, tree, scope))
 
 
 def _name_findings(resource: Resource) -> Iterator[Finding]:

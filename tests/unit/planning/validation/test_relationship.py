@@ -419,10 +419,15 @@ def test_faults_of_as_of_joins(
     assert finding.hint
 
 
-def test_source_joined_as_of_a_time_is_not_grouped_as_well() -> None:
+GROUPED = {"transformations": {"groupBy": {"fieldNames": ["customer_id"]}}}
+WINDOWS = {"parentField": "date", "childField": "date",
+           "aggregates": [{"name": "n", "function": "COUNT"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [GROUPED, {"windows": WINDOWS}], ids=["groupBy", "windows"])
+def test_source_joined_as_of_a_time_is_not_grouped_as_well(more: dict[str, object]) -> None:
     raws = as_of("date", "date")
-    other = raws[-1]["spec"]["dataModel"]["otherDataSources"][0]
-    other["transformations"] = {"groupBy": {"fieldNames": ["customer_id"]}}
+    raws[-1]["spec"]["dataModel"]["otherDataSources"][0] |= more
     path = "spec.dataModel.otherDataSources[0].asOf"
     assert found(raws) == [("SL167", "OutputDataset/wide", path)]
 
@@ -439,3 +444,82 @@ def test_sound_as_of_joins_have_no_finding(
     parent: str, child: str, more: dict[str, object]
 ) -> None:
     assert found(as_of(parent, child, **more)) == []
+
+
+# Windows: columns of both sides, and values that their functions take.
+
+
+def windows(*aggregates: Raw, **rule: object) -> list[Raw]:
+    """The sound set whose address has windows."""
+    raws = as_of("date", "date")
+    given = aggregates or ({"name": "n", "function": "COUNT"},)
+    other = raws[-1]["spec"]["dataModel"]["otherDataSources"][0]
+    del other["asOf"]
+    other["windows"] = {**WINDOWS, "aggregates": list(given), **rule}
+    return raws
+
+
+def aggregate(function: str, field: str | None = None, **more: object) -> Raw:
+    return {"name": "n", "function": function, **({"field": field} if field else {}), **more}
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "rule", "code", "field"),
+    [
+        ([], {"parentField": "dat"}, "SL158", "parentField"),
+        ([], {"childField": "dat"}, "SL158", "childField"),
+        ([], {"parentField": "number", "childField": "number"}, "SL167", "childField"),
+        ([], {"parentField": "instant"}, "SL167", "childField"),
+        ([], {"childField": "name"}, "SL167", "childField"),
+        ([], {"timeZone": "Europe/Berlln"}, "SL132", "timeZone"),
+        ([aggregate("SUM", "numbr")], {}, "SL158", "aggregates[0].field"),
+        ([aggregate("SUM", "name")], {}, "SL167", "aggregates[0].field"),
+        ([aggregate("AVG", "date")], {}, "SL167", "aggregates[0].field"),
+        ([aggregate("COUNT", over="P1M")], {}, "SL167", "aggregates[0].over"),
+        ([aggregate("COUNT"), {**aggregate("COUNT"), "name": "N"}], {}, "SL135", "aggregates[1]"),
+    ],
+)
+def test_faults_of_windows(
+    aggregates: list[Raw], rule: dict[str, object], code: str, field: str
+) -> None:
+    raws = windows(*aggregates, **rule)
+    path = f"spec.dataModel.otherDataSources[0].windows.{field}"
+    assert found(raws) == [(code, "OutputDataset/wide", path)]
+    (finding,) = validate(parsed(raws))
+    assert finding.found
+    assert finding.expected
+
+
+def test_source_with_windows_is_not_grouped_and_nothing_is_joined_to_it() -> None:
+    path = "spec.dataModel.otherDataSources[0].windows"
+    raws = windows()
+    raws[-1]["spec"]["dataModel"]["otherDataSources"][0] |= GROUPED
+    assert found(raws) == [("SL167", "OutputDataset/wide", path)]
+    raws = windows()
+    below = files("city", schemaFields=fields("name"))
+    below["spec"]["hdfsLike"]["snapshot"] = {"fromReadTime": {}}
+    by_name = relationship("city-name", (["address", "city"], [key("name")]))
+    model = raws[-1]["spec"]["dataModel"]
+    model["otherDataSources"].append({"dataSource": "city", "fieldName": "city"})
+    model["dataRelationships"].append({"name": "city-name"})
+    assert found([below, by_name, *raws]) == [("SL167", "OutputDataset/wide", path)]
+
+
+@pytest.mark.parametrize(
+    "aggregates",
+    [
+        [aggregate("LAST_K", "name", k=5, over="P7D"), {**aggregate("MAX", "date"), "name": "m"}],
+        [aggregate("APPROX_COUNT_DISTINCT", "customer_id"), {**aggregate("COUNT"), "name": "m"}],
+    ],
+)
+def test_sound_windows_have_no_finding(aggregates: list[Raw]) -> None:
+    assert found(windows(*aggregates)) == []
+
+
+def test_expectations_and_clustering_name_windows_and_not_columns() -> None:
+    raws = windows()
+    raws[-1]["spec"]["checks"] = check("address.data.n >= 0")
+    assert found(raws) == []
+    raws[-1]["spec"]["checks"] = check("address.data.name > ''")
+    (finding,) = validate(parsed(raws))
+    assert (finding.code, finding.expected) == ("SL188", "windows of DataSource/address: n")

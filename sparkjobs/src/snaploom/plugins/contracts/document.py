@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from snaploom.confidential import without_secrets
 from snaploom.models.common import CheckMode, TimeOffset
 from snaploom.models.outputdataset import DataFormat, OutputDataset
+from snaploom.models.windows import Windows
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.tree import JoinNode, JoinTree
@@ -41,6 +42,9 @@ DATA = "data"
 """Field of the output, and of each joined source, that has the source's columns."""
 ENGINE = "snaploom"
 """Name of the engine of our checks."""
+
+WINDOWS = "snaploomWindows"
+"""Custom property of the columns of a source that has windows: the windows as declared."""
 
 _LOGICAL = {each.spark: each.logical for each in SIMPLE_TYPES}
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
@@ -192,6 +196,14 @@ class _Properties:
             places = read_places(self.bundle, node.source)
             document["transformSourceObjects"] = [f"{at.namespace}/{at.name}" for at in places]
             document["transformLogic"] = _logic(self.bundle, node)
+            if isinstance(node.timed, Windows):
+                rule: JsonValue = {"property": WINDOWS, "value": node.timed.dump()}
+                return document | {"customProperties": [rule]}
+        above = self.nodes.get(path[:-1])
+        if above is not None and isinstance(above.timed, Windows):
+            for one in above.timed.aggregates:
+                if one.name.casefold() == path[-1]:
+                    document["transformLogic"] = one.text
         return document | _described(field)
 
     def _type(self, type_: Type, path: tuple[str, ...]) -> dict[str, JsonValue]:
@@ -227,8 +239,8 @@ def _logic(bundle: Bundle, node: JoinNode) -> str:
     how = f", with {normalized}" if normalized else ""
     grouped = f", one list a {', '.join(node.group_by)}" if node.group_by else ""
     history = "" if node.history is None else f", of the last {node.history.text}"
-    as_of = "" if node.as_of is None else f", {node.as_of.text}"
-    return f"left join of {node.source} by {node.relationship}{how}{grouped}{history}{as_of}"
+    times = "" if node.timed is None else f", {node.timed.text}"
+    return f"left join of {node.source} by {node.relationship}{how}{grouped}{history}{times}"
 
 
 def _described(field: Field) -> dict[str, JsonValue]:

@@ -20,6 +20,7 @@ from snaploom.models.datarelationship import (
 )
 from snaploom.models.report import JoinMeasure
 from snaploom.models.shortforms import USUAL_NAMES, ShortFormInvalid, read_type
+from snaploom.models.windows import Windows
 from snaploom.output.entries import ModelNode
 from snaploom.output.state import FolderState
 from snaploom.plan.tree import JoinNode, JoinTree
@@ -137,6 +138,8 @@ def add_relationships(
 def _relationship(
     document: Document, table: PublishedTable, node: JoinNode, proof: JoinProof
 ) -> Document | None:
+    if isinstance(node.timed, Windows):
+        return None  # none of its keys are published
     tree, spec = table.tree, table.bundle.relationship(node.relationship).spec
     parent = tree.by_number[node.parent_number]
     ends = [_end(document, node_path(tree, at), spec, at.source) for at in (parent, node)]
@@ -151,8 +154,8 @@ def _relationship(
     about: dict[str, JsonValue] = {
         "cardinality": "many-to-one", PROOF: str(proof), COUNTS: proof.counts, KEY: key,
     }  # fmt: skip
-    if node.as_of is not None:
-        about[AS_OF] = node.as_of.dump()
+    if node.timed is not None:
+        about[AS_OF] = node.timed.dump()
     return {
         "type": "foreignKey",
         "from": source[0] if len(source) == 1 else list(source),

@@ -27,11 +27,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
 from snaploom.engine.fold import DATA
+from snaploom.models.asof import AsOf
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import DataFormat
 from snaploom.models.outputdataset import OutputDataset as Output
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
+from snaploom.models.windows import Windows
 from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.plan.bundle import Bundle
@@ -172,8 +174,9 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
     for node in nodes:
         path = (*tree.path(node.number), DATA)
         names = (field.name for field in struct_at(schema, path).fields)
+        below = _windowed(node.timed, found[node.number])
         for name in names:
-            columns[".".join((*path, name))] = found[node.number].get(name.casefold(), ())
+            columns[".".join((*path, name))] = below.get(name.casefold(), ())
     joined = [column for node in nodes for column in _keys(bundle, tree, node, found)]
     grouped = [
         column
@@ -182,6 +185,16 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
         for column in found[node.number].get(_top(name), ())
     ]
     return ColumnLineage(columns, tuple(dict.fromkeys(joined)), tuple(dict.fromkeys(grouped)))
+
+
+def _windowed(rule: AsOf | Windows | None, found: Found) -> Found:
+    """Origins of the columns that a source has in the output: of windows, what they aggregate."""
+    if not isinstance(rule, Windows):
+        return found
+    return {
+        name: tuple(replace(one, is_same=False) for one in found.get(_top(field), ()))
+        for name, field in rule.fields_by_name.items()
+    }
 
 
 def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
@@ -239,10 +252,12 @@ def _keys(
             for field in component.fields_:
                 columns = found[side.number].get(_top(field.field_name), ())
                 yield from (replace(one, changes=steps) for one in columns)
-    if node.as_of is not None:
-        yield from found[node.parent_number].get(_top(node.as_of.parent_field), ())
-        for name in node.as_of.child_fields.values():
-            yield from found[node.number].get(_top(name), ())
+    rule = node.timed
+    if rule is not None:
+        yield from found[node.parent_number].get(_top(rule.parent_field), ())
+        acting = rule.time_fields if isinstance(rule, Windows) else rule.child_fields
+        for path in acting:
+            yield from found[node.number].get(_top(rule.child_fields[path]), ())
 
 
 def _top(path: str) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import DataFinding, Report
+from snaploom.models.windows import Windows
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.bundle import Bundle
@@ -174,6 +175,8 @@ def _with_declared(node: Node, declared_as: Declared, tree: JoinTree, joined: Jo
     source = declared(declared_as.bundle.source(node.source))
     columns = source.columns
     names = () if columns is None or node.columns else columns.names
+    if isinstance(joined.timed, Windows):
+        names = tuple(one.name for one in joined.timed.aggregates)
     return replace(
         node,
         kind=source.caption,
@@ -279,16 +282,18 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
         join = tree.by_number[node.number]
         if join.history is not None:
             through.append(f"snapshots of the last {join.history.text}")
-        if join.as_of is not None:
-            through.append(join.as_of.text)
+        timed = join.timed
+        if timed is not None:
+            through.append(timed.text)
         places = tuple(f"{one.namespace} {one.name}" for one in declared(source).datasets)
         path = (*tree.path(node.number), "data")
+        of = timed.fields_by_name if isinstance(timed, Windows) else {}
         for column in node.columns:
             yield LineageLine(
                 ".".join((*path, column.name)),
                 column.type,
                 node.source,
-                column.name,
+                of.get(column.name.casefold(), column.name),
                 "; ".join(through),
                 places,
             )
