@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue, SecretStr, StringConstraints
 from pydantic.fields import FieldInfo
 
+from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import (
     DataType,
@@ -30,6 +31,7 @@ from snaploom.models.fieldtransformer import CoordinateSelector, Rename, Transfo
 from snaploom.models.outputdataset import FromCron, FromInterval, OutputFolder, Tier
 from snaploom.models.run import DynamicAllocation, EnvironmentVariable, Freshness, Toleration
 from snaploom.models.skippingindex import OpenSearchStore, SkippingIndexSpec
+from snaploom.models.windows import WindowAggregate
 
 Data = dict[str, Any]
 M = TypeVar("M", bound=ApiModel)
@@ -190,6 +192,26 @@ def _placed(data: Data) -> Data:
     return data if data.get("sourceUriGlobs") else data | {"sourceUriGlobs": ["/a"]}
 
 
+def _of_history(data: Data) -> Data:
+    if "history" not in data:
+        return data
+    return _without("preference", "timeBefore", "timeAfter")(data) | {"history": {"day": 30}}
+
+
+def _as_of(data: Data) -> Data:
+    if "childUntilField" in data:
+        data = _without("direction", "strict", "ties")(data)
+    return _without("numberTolerance")(data) if "tolerance" in data else data
+
+
+def _aggregated(data: Data) -> Data:
+    if "over" in data:
+        data = data | {"over": {"day": 7}}
+    if data["function"] != "COUNT":
+        data = {"field": "a"} | data
+    return {"k": 2} | data if data["function"] == "LAST_K" else _without("k")(data)
+
+
 def _renamed(data: Data) -> Data:
     if "to" in data:
         return {"to": data["to"]}
@@ -231,6 +253,9 @@ _SHAPES: dict[type[ApiModel], Callable[[Data], Data]] = {
     DecimalType: lambda data: data | {"scale": min(data["scale"], data["precision"])},
     KeyComponent: lambda data: data if len(data["fields"]) == 1 else {"query": "a + b"} | data,
     HdfsLike: _placed,
+    ChildSnapshot: _of_history,
+    AsOf: _as_of,
+    WindowAggregate: _aggregated,
     Jdbc: _connectable,
     Rename: _renamed,
     TransformerSelector: _selecting,

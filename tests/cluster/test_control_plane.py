@@ -235,6 +235,7 @@ def test_command_finds_a_cluster_that_has_the_images(beside_kind, tmp_path):
     assert (tmp_path / "imported").read_text() == (
         "archive of docker.io/library/snaploom-operator:test\n"
         "archive of docker.io/library/snaploom-spark:test\n"
+        "archive of docker.io/library/snaploom-spark-comet:test\n"
     )
     started = next(line for line in called if line.startswith("run "))
     assert "kindest/node:" in started

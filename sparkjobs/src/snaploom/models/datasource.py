@@ -162,7 +162,7 @@ class HdfsLike(SourceModel):
     by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
     `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
     `false` too and refuses a header of other names."""
-    source_uri_globs: Annotated[tuple[GlobText, ...], MaxLen(256), Atomic] = ()
+    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic] = ()
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     table: CatalogTable | None = None
     """With `iceberg`, instead of a place: a table of a catalog, which the run's settings of Spark

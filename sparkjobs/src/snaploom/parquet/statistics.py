@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -322,3 +323,40 @@ def _is_never_rebased(minimum: object, data_type: str, metadata: pq.FileMetaData
     notes = metadata.metadata or {}
     version = notes.get(_SPARK_VERSION)
     return version is not None and version >= b"3." and _SPARK_LEGACY_CALENDAR not in notes
+
+
+# The width of rows, as an estimate.
+
+_WIDEST_NUMBER = 16
+"""Bytes of a decimal in memory."""
+
+
+def width_of_rows(metadata: pq.FileMetaData) -> int | None:
+    """Bytes of a row in memory, rather too many; None where the footer does not show them.
+
+    Pages with a dictionary hold a text once, so that the average is less than its length. Where
+    the least and the greatest are not cut off, one of them stands for the others.
+    """
+    lengths = [metadata.schema.column(place).length for place in range(metadata.num_columns)]
+    total = 0.0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for place, length in enumerate(lengths):
+            column = group.column(place)
+            is_text = column.physical_type == "BYTE_ARRAY"
+            width = _width_of_texts(column) if is_text else max(length or 0, _WIDEST_NUMBER)
+            if width is None:
+                return None
+            total += width * column.num_values
+    return ceil(total / metadata.num_rows) if metadata.num_rows else None
+
+
+def _width_of_texts(column: pq.ColumnChunkMetaData) -> float | None:
+    average = float(column.total_uncompressed_size / max(1, column.num_values))
+    found = column.statistics
+    if found is not None and found.null_count == column.num_values:
+        return average
+    if found is not None and found.has_min_max:
+        longest = max(len(str(found.min)), len(str(found.max)))
+        if longest < _CUT_LENGTH:
+            return max(longest, average)
+    return 4 * average if average >= _CUT_LENGTH / 2 else None

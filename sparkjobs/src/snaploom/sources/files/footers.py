@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +13,7 @@ from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.output.layout import content_hash
 from snaploom.parquet.footers import SPARK_SCHEMA, footer_bytes, local_footer_bytes, parse_footer
-from snaploom.parquet.statistics import column_statistics, stored_column
+from snaploom.parquet.statistics import column_statistics, stored_column, width_of_rows
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.snapshots import FileListing
@@ -64,10 +63,6 @@ _PLAIN_ARROW = (
     pa.types.is_binary,
 )
 """Types, as Arrow has them, that every Spark reads from Parquet."""
-_WIDEST_NUMBER = 16
-"""Bytes of a decimal in memory."""
-_CUT_OFF = 64
-"""Bytes from which on some writers cut texts off in their statistics."""
 _PLAIN_SPARK = frozenset(
     ["boolean", "float", "double", "date", "timestamp", "timestamp_ntz", "string", "binary"]
 ) | set(SQL_NAMES)
@@ -135,38 +130,11 @@ def have_one_calendar(files: Sequence[ListedFile], end_of: EndOf) -> bool:
 
 
 def row_bytes(file: ListedFile, end_of: EndOf) -> int | None:
-    """Bytes of a file's row in memory, rather too many; None where its footer does not show them.
-
-    Pages with a dictionary hold a text once, so that the average is less than its length. Where
-    the least and the greatest are not cut off, one of them stands for the others.
-    """
+    """Bytes of a file's row in memory, by `width_of_rows`; None where no footer is readable."""
     try:
-        metadata = _metadata(file, end_of)
+        return width_of_rows(_metadata(file, end_of))
     except (OSError, ValueError):
         return None
-    lengths = [metadata.schema.column(place).length for place in range(metadata.num_columns)]
-    total = 0.0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for place, length in enumerate(lengths):
-            column = group.column(place)
-            is_text = column.physical_type == "BYTE_ARRAY"
-            width = _width_of_texts(column) if is_text else max(length or 0, _WIDEST_NUMBER)
-            if width is None:
-                return None
-            total += width * column.num_values
-    return ceil(total / metadata.num_rows) if metadata.num_rows else None
-
-
-def _width_of_texts(column: pq.ColumnChunkMetaData) -> float | None:
-    average = float(column.total_uncompressed_size / max(1, column.num_values))
-    found = column.statistics
-    if found is not None and found.null_count == column.num_values:
-        return average
-    if found is not None and found.has_min_max:
-        longest = max(len(str(found.min)), len(str(found.max)))
-        if longest < _CUT_OFF:
-            return max(longest, average)
-    return 4 * average if average >= _CUT_OFF / 2 else None
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
