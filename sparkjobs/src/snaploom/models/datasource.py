@@ -162,7 +162,7 @@ class HdfsLike(SourceModel):
     by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
     `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
     `false` too and refuses a header of other names."""
-    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic] = ()
+    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic] | None = None
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     table: CatalogTable | None = None
     """With `iceberg`, instead of a place: a table of a catalog, which the run's settings of Spark
@@ -179,12 +179,17 @@ class HdfsLike(SourceModel):
     field_transformers: References = ()
     """FieldTransformers to apply, in order, before the applicators."""
 
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """Globs of the files, or the place of a table; none for a table of a catalog."""
+        return self.source_uri_globs or ()
+
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        if bool(self.source_uri_globs) == (self.table is not None):
+        if bool(self.globs) == (self.table is not None):
             raise contradiction(
                 "give either sourceUriGlobs or table",
-                found="both" if self.source_uri_globs else "neither",
+                found="both" if self.globs else "neither",
                 expected="where the files or the table are, or the table's name in a catalog",
                 hint="name files, or the place of a table, in `sourceUriGlobs`, and a table of a "
                 "catalog by `table`",

@@ -329,7 +329,7 @@ class HdfsLikeSource(DeclaredSource, ABC):
     @property
     def globs(self) -> tuple[str, ...]:
         """Of the files, or the place of the table."""
-        return self.declared.source_uri_globs
+        return self.declared.globs
 
     @property
     def columns(self) -> DeclaredColumns | None:

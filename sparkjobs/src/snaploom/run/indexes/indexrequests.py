@@ -286,7 +286,7 @@ def _of_source(index: SkippingIndex, source: DataSource) -> syntax.PathName:
             found=f"{source.name}, which is {DataSource.variant_of(source.spec)}",
             expected="a source that is hdfsLike",
         )
-    folders = {_fixed(glob) for glob in files.source_uri_globs}
+    folders = {_fixed(glob) for glob in files.globs}
     if len(folders) > 1:
         raise errors.TargetNotIndexable(
             "the files of this source begin in several folders",

@@ -140,7 +140,7 @@ class FileListing:
             SnapshotValueInvalid: a captured value is NULL or not of its type.
             SparkNeeded: only Spark can list them, and `others` has none.
         """
-        listed = list_files(self.declared.source_uri_globs, self.resource, self.others)
+        listed = list_files(self.declared.globs, self.resource, self.others)
         files = only_live(listed, self.others)
         self._refuse_empty(files)
         if self.prefix is None:
@@ -155,7 +155,7 @@ class FileListing:
         """
         if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
             return None
-        folders = folders_with_files(self.declared.source_uri_globs, self.others)
+        folders = folders_with_files(self.declared.globs, self.others)
         if not folders or is_any_published((each.uri for each in folders), self.others):
             return None
         found: list[CapturedFolder] = []
@@ -304,7 +304,7 @@ class PathSnapshots:
         if any(len(path) <= depth for path in paths):
             return ()  # names of files hold it
         folders = sorted({"/".join(path[:depth]) for path in paths})
-        globs = self.listing.declared.source_uri_globs
+        globs = self.listing.declared.globs
         found = [glob_below(glob, folder) for glob in globs for folder in folders]
         return () if None in found else tuple(glob for glob in found if glob)
 

@@ -63,7 +63,7 @@ class TableSource(HdfsLikeSource):
     def globs(self) -> tuple[str, ...]:
         """The place of the table."""
         table = self.declared.table
-        return self.declared.source_uri_globs if table is None else (table.place,)
+        return self.declared.globs if table is None else (table.place,)
 
     @property
     def datasets(self) -> tuple[DatasetName, ...]:
