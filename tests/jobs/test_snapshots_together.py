@@ -93,11 +93,12 @@ def test_rows_counts_and_order_are_those_of_one_by_one(
     assert kept_rows(spark) == 0
 
 
+@pytest.mark.parametrize("spread_by", [["id"], []], ids=str)
 @pytest.mark.parametrize(("values", "tasks"), [(1, 1), (3, 1), (5, 3), (12, 2)])
-def test_tasks_write_files_of_one_snapshot_each(spark, tmp_path, values, tasks) -> None:
+def test_tasks_write_files_of_one_snapshot_each(spark, tmp_path, values, tasks, spread_by) -> None:
     numbers = spark.range(200).select((sf.col("id") % values).cast("int").alias("n"), "id")
     folders = Folders("n", values, tasks)
-    folders.brought_together(numbers, [sf.col("id")]).write.parquet(f"{tmp_path}/out")
+    folders.brought_together(numbers, list(map(sf.col, spread_by))).write.parquet(f"{tmp_path}/out")
     found = [
         (folders.folder_of(file.name), row["id"])
         for file in (tmp_path / "out").glob("*.parquet")

@@ -188,5 +188,9 @@ def test_batches_have_as_many_rows_as_memory_allows(
     frame = spark.read.parquet(f"{tmp_path}/a b")
     choose_batch(spark, [frame, frame])
     assert spark.conf.get(BATCH) == str(rows)
-    choose_batch(spark, None)
-    assert spark.conf.get(BATCH) == "8192"
+    unknown = [None, [spark.range(1)]]
+    for file in (tmp_path / "a b").iterdir():
+        file.unlink()
+    for joined in (*unknown, [frame]):
+        choose_batch(spark, joined)
+        assert spark.conf.get(BATCH) == "8192"

@@ -213,10 +213,11 @@ class Folders:
     def brought_together(self, frame: DataFrame, spread_by: Sequence[Column]) -> DataFrame:
         """The rows without the column, those of a value in tasks of its own.
 
-        A row that is not in its task is left out, so that counts of the files show it.
+        A row that is not in its task is left out, so that counts of the files show it. Without
+        columns to spread by, one task has all rows of a value.
         """
         task = sf.col(self.column) * self.tasks
-        if self.tasks > 1:
+        if self.tasks > 1 and spread_by:
             task += sf.pmod(sf.hash(*spread_by), sf.lit(self.tasks))
         tasks = self.values * self.tasks
         keys = sf.array(*map(sf.lit, _keys_of_tasks(frame.sparkSession, tasks)))

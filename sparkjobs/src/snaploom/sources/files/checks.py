@@ -10,6 +10,7 @@ from typing import cast
 from urllib.parse import unquote
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 from pyspark.sql import types as spark_types
@@ -93,11 +94,12 @@ def _width(session: SparkSession, frames: Iterable[DataFrame]) -> int | None:
     client = client_of(session)
     total = 0
     for frame in frames:
-        found = frame._jdf.inputFiles()
-        if not len(found):
+        try:
+            uri = unquote(next(iter(frame._jdf.inputFiles())))
+            path, store = open_path(client, uri)
+            file = ListedFile(path.toString(), store.getFileStatus(path).getLen(), 0)
+        except (StopIteration, Py4JError):  # without files, or with one that is gone
             return None
-        path, store = open_path(client, unquote(found[0]))
-        file = ListedFile(path.toString(), store.getFileStatus(path).getLen(), 0)
         width = row_bytes(file, FileEnds(client).read)
         if width is None:
             return None
