@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.servers.opensearchserver import running_opensearch
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.onequalsoff import IndexHome
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofgenerated import Generated, generate
@@ -28,6 +29,12 @@ def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
 @pytest.fixture(scope="session")
 def real_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def fake_port() -> Iterator[int]:
+    with serving(FakeOpenSearch()) as port:
         yield port
 
 

@@ -415,10 +415,20 @@ def _field_missing(node: Node, parent: Table, own: Table) -> str | None:
         (parent_types, keys[node.parent]),
         (own_types, keys[node.child.source]),
     ):
-        for component in components:
-            if any(types.get(name.lower()) != declared for name, declared in component.fields):
-                return "JOIN_FIELD_MISSING"
+        for component, wanted in zip(components, node.relationship.casts, strict=True):
+            for name, declared in component.fields:
+                found = types.get(name.lower())
+                if found is None or not _serves(declared, found, component, wanted):
+                    return "JOIN_FIELD_MISSING"
     return None
+
+
+def _serves(declared: str, found: str, component: Component, wanted: str) -> bool:
+    """Whether a column gives the keys of its declared type: an equal one, or one that widens."""
+    if declared == found or (found == "integer" and declared in ("long", "double")):
+        return True
+    is_whole = {declared, found} <= _INTEGERS
+    return is_whole and (component.query is not None or wanted in ("long", "string"))
 
 
 def transformed(source: Source, day: int) -> Table:
