@@ -1,12 +1,11 @@
 """Files to prove something about, and the places in which indexes are kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.servers.opensearchserver import running_opensearch
-from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.fakeopensearch import fake_port, real_port
 from support.skipping.onequalsoff import IndexHome
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofgenerated import Generated, generate
@@ -19,23 +18,13 @@ from support.skipping.proofmetadata import (
 )
 from support.skipping.xskipperfiles import JavaBlooms
 
+__all__ = ["fake_port", "real_port"]  # fixtures
+
 
 @pytest.fixture
 def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
     """A folder for files, and one for indexes."""
     return ProofCase(spark, tmp_path)
-
-
-@pytest.fixture(scope="session")
-def real_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
-        yield port
-
-
-@pytest.fixture(scope="session")
-def fake_port() -> Iterator[int]:
-    with serving(FakeOpenSearch()) as port:
-        yield port
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
+import pytest
+from support.servers.opensearchserver import running_opensearch
 
 from snaploom.plugins.flint.options import OpenSearchOptions
 from snaploom.skipping.core.definition import (
@@ -364,3 +366,15 @@ def serving(fake: FakeOpenSearch) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def real_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def fake_port() -> Iterator[int]:
+    with serving(FakeOpenSearch()) as port:
+        yield port

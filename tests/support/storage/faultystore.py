@@ -5,7 +5,10 @@ from enum import Enum
 from typing import NoReturn
 
 from snaploom.errors import FolderNotWritable, StorageError
+from snaploom.files.cloud import AccessDenied
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
+
+READS = ("get", "head", "list")
 
 
 class Fault(Enum):
@@ -71,7 +74,8 @@ class FaultyStore:
             raise Killed
         fault = self.faults(operation, key)
         if fault is Fault.REFUSED:
-            raise FolderNotWritable(f"{operation} {key} is refused")
+            error = AccessDenied if operation in READS else FolderNotWritable
+            raise error(f"{operation} {key} is refused")
         if fault is not Fault.REQUEST_LOST:
             action()
         if fault is not None:

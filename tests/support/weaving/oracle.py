@@ -563,7 +563,7 @@ def _key(relationship: Relationship, source: str, row: Row) -> list[Any]:
 
 
 def _value(component: Component, row: Row) -> Any:
-    values = [row[name.lower()] for name, _ in component.fields]
+    values = [cast(row[name.lower()], declared) for name, declared in component.fields]
     if None in values:
         return None
     match component.query:

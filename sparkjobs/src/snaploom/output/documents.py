@@ -240,7 +240,7 @@ class NumberedLog:
                 return self._store.get(key, len(document)) == document
             except (errors.NotAPlainFile, errors.ObjectTooLarge):
                 return False
-            except STORE_FAILURES as error:
+            except errors.StorageError as error:
                 _log.warning("cannot read %s: %s", key, error.message)
                 pause(attempt)
         uri = self._store.uri

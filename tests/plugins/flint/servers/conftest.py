@@ -3,23 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from support.servers.opensearchserver import running_opensearch
-from support.skipping.fakeopensearch import FakeOpenSearch, options_of, serving, unused_name
+from support.skipping.fakeopensearch import fake_port, options_of, real_port, unused_name
 
 from snaploom.plugins.flint.client import OpenSearchClient
 from snaploom.plugins.flint.store import OpenSearchIndexStore
 
-
-@pytest.fixture(scope="session")
-def real_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
-        yield port
-
-
-@pytest.fixture(scope="session")
-def fake_port() -> Iterator[int]:
-    with serving(FakeOpenSearch()) as port:
-        yield port
+__all__ = ["fake_port", "real_port"]  # fixtures
 
 
 @pytest.fixture(params=["fake", "real"])

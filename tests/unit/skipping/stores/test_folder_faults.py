@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 from support.runner.quick import examples
@@ -183,7 +183,6 @@ FAULTS = st.lists(st.sampled_from([None, None, *Fault]), max_size=40)
 
 @settings(max_examples=examples(60), deadline=None)
 @given(faults=FAULTS, writers=st.lists(st.integers(0, 2), max_size=10))
-@example(faults=[Fault.REFUSED, None, Fault.ANSWER_LOST, None, None, None], writers=[0])
 def test_commits_that_were_answered_are_there_exactly_once(
     faults: list[Fault | None], writers: list[int]
 ) -> None:
