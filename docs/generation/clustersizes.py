@@ -305,7 +305,11 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
             f"P N r / b bytes, beyond {SIZES_KEPT:,} partitions bits",
             lambda one: f"{one.blocks / MEBI:.1f} MiB",
         ),
-        ("hours", "N c / 10^6 / (x k u) / 3600, with Comet times a", lambda one: f"{one.hours:.1f}"),
+        (
+            "hours",
+            "N c / 10^6 / (x k u) / 3600, with Comet times a",
+            lambda one: f"{one.hours:.1f}",
+        ),
         (
             "heap of an executor",
             f"v (k q e / {FRACTION:g} + {RESERVED // MEBI} MiB)",
