@@ -10,12 +10,13 @@ from pathlib import Path
 
 from generation.benchmarkhistory import Run, runs
 from generation.markdown import NOTE, block, table
+from snaploom.policy.acceleration import off_heap_mebibytes
 
 PAGE = "how-to/size-a-cluster.md"
 """Below `docs/`."""
 TEXT = Path(__file__).with_name("clustersizes.md.in")
 """What people write of the page, with the places of what is generated."""
-SECTION = "Growth"
+SECTION, NATIVE, JOINS = "Growth", "Native", "Joins"
 MEBI, GIBI = 1 << 20, 1 << 30
 CORES = 4
 """Of an executor: enough that its tasks share what is broadcast."""
@@ -119,6 +120,8 @@ class Sizes:
     hours: float
     executor_heap: int
     """Bytes."""
+    executor_native: int
+    """Bytes of native memory; none without the accelerator."""
     executor_disk: float
     """Bytes."""
     driver_heap: int
@@ -153,12 +156,26 @@ def measured(run: Run) -> Measured:
     )
 
 
-def sizes(one: Measured, cluster: Cluster) -> Sizes:
+def accelerated_share(native: Run, joins: Run) -> float:
+    """The processor time of a run with the accelerator, as a share of one without.
+
+    Both were held against the same job by hand with Spark's defaults, each in a run of its own.
+
+    Raises:
+        KeyError: one of them lacks a figure.
+    """
+    by_hand = "ratio to hand-written with Spark's defaults"
+    ours = native.values[f"one accelerated snapshot, processor, {by_hand}"]
+    return ours / joins.values[f"one snapshot, {by_hand}"]
+
+
+def sizes(one: Measured, cluster: Cluster, share: float | None = None) -> Sizes:
     """What a number of rows needs, if each costs what was measured.
 
     Args:
         one: what was measured.
         cluster: what was chosen.
+        share: `accelerated_share`; omitted, there is no accelerator.
     """
     cores = cluster.executors * CORES
     reads = ceil(one.read * cluster.rows / cluster.split)
@@ -166,14 +183,16 @@ def sizes(one: Measured, cluster: Cluster) -> Sizes:
     tasks = reads + ceil(one.shuffled / one.largest * partitions)
     executor = CORES * cluster.partition * one.expansion / FRACTION + RESERVED
     blocks = reads * partitions * (1 if partitions <= SIZES_KEPT else 1 / 8)
+    heap = _whole_gibibytes(executor * SPARE)
     driver = one.driver * MEBI + one.task_memory * 1024 * min(tasks, RETAINED) + blocks
     return Sizes(
         reads=reads,
         partitions=partitions,
         tasks=tasks,
         blocks=blocks,
-        hours=one.processor * cluster.rows / 1e6 / (cores * BUSY) / 3600,
-        executor_heap=_whole_gibibytes(executor * SPARE),
+        hours=one.processor * (share or 1) * cluster.rows / 1e6 / (cores * BUSY) / 3600,
+        executor_heap=heap,
+        executor_native=0 if share is None else off_heap_mebibytes(f"{heap // MEBI}m") * MEBI,
         executor_disk=(one.shuffled + one.spilled) * cluster.rows / cluster.executors * SPARE,
         # What is broadcast passes through it, and it has 2 GiB at least for that.
         driver_heap=max(_whole_gibibytes(driver * SPARE), 2 * GIBI),
@@ -215,7 +234,9 @@ def sizes_page() -> str:
     """
     run = [run for run in runs() if run.section == SECTION][-1]
     one = measured(run)
-    derived = [(cluster, sizes(one, cluster)) for cluster in CLUSTERS]
+    native, joins = ([run for run in runs() if run.section == each][-1] for each in (NATIVE, JOINS))
+    share = accelerated_share(native, joins)
+    derived = [(each, sizes(one, each, way)) for each in CLUSTERS for way in (None, share)]
     first = f"For {_shown(CLUSTERS[0])}; for more, with the figures of their column:"
     yaml = block("yaml", example(*derived[0]))
     return NOTE + TEXT.read_text("utf-8").format(
@@ -224,11 +245,19 @@ def sizes_page() -> str:
         million_rows=f"{one.rows:.1f}",
         measured=table(["", "measured", "value"], _measured_rows(one)),
         chosen=table(["chosen", *map(_shown, CLUSTERS)], _chosen_rows()),
-        derived=table(["derived", "formula", *map(_shown, CLUSTERS)], _derived_rows(derived)),
+        derived=table(
+            ["derived", "formula", *(f"{_shown(each)}{way}" for each in CLUSTERS for way in _WAYS)],
+            _derived_rows(derived),
+        ),
+        share=f"{share:.2f}",
         examples=f"{first}\n\n{yaml}",
         keys=table(["keys", *_KEYS.values()], _key_rows(run)),
         wide=table(["", *_models(run)], _wide_rows(run)),
     )
+
+
+_WAYS = ("", ", with Comet")
+"""Without the accelerator, and with it."""
 
 
 def _shown(cluster: Cluster) -> str:
@@ -276,11 +305,20 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
             f"P N r / b bytes, beyond {SIZES_KEPT:,} partitions bits",
             lambda one: f"{one.blocks / MEBI:.1f} MiB",
         ),
-        ("hours", "N c / 10^6 / (x k u) / 3600", lambda one: f"{one.hours:.1f}"),
+        (
+            "hours",
+            "N c / 10^6 / (x k u) / 3600, with Comet times a",
+            lambda one: f"{one.hours:.1f}",
+        ),
         (
             "heap of an executor",
             f"v (k q e / {FRACTION:g} + {RESERVED // MEBI} MiB)",
             lambda one: f"{one.executor_heap // GIBI} GiB",
+        ),
+        (
+            "native memory of an executor",
+            "with Comet as much as its heap",
+            lambda one: f"{one.executor_native // GIBI} GiB" if one.executor_native else "",
         ),
         (
             "disk of an executor",

@@ -13,6 +13,7 @@ from generation.clustersizes import (
     SECTION,
     Cluster,
     Measured,
+    accelerated_share,
     example,
     measured,
     sizes,
@@ -50,6 +51,19 @@ def test_sizes_follow_from_what_was_measured() -> None:
     assert found.executor_heap == 6 * GIBI  # 1.5 x (4 x 128 MiB x 4 / 0.6 + 300 MiB)
     assert found.split_share == pytest.approx(5 * 128 * MEBI / 1e11)
     assert found.driver_minutes == pytest.approx((373 + 2 * 746) * 2 / 60_000)
+
+
+def test_the_accelerator_takes_less_time_and_as_much_memory_again() -> None:
+    plain, native = sizes(ONE, BILLION), sizes(ONE, BILLION, 0.5)
+    assert native.hours == pytest.approx(plain.hours / 2)
+    assert (plain.executor_native, native.executor_native) == (0, native.executor_heap)
+    assert replace(native, hours=plain.hours, executor_native=0) == plain
+
+
+def test_the_share_of_the_accelerator_is_that_of_a_job_without() -> None:
+    by_hand = "ratio to hand-written with Spark's defaults"
+    native = run(**{f"one accelerated snapshot, processor, {by_hand}": 0.4})
+    assert accelerated_share(native, run(**{f"one snapshot, {by_hand}": 0.8})) == 0.5
 
 
 def test_more_rows_need_more_tasks_and_disk_and_no_larger_executor() -> None:

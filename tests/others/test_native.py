@@ -11,6 +11,7 @@ SUITES = (
     "engine/test_rowcounts",
     "jobs/test_snapshots_together",
     "jobs/test_oracle",
+    "skipping/enable/test_collected_again",
 )
 
 

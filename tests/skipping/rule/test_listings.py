@@ -27,7 +27,7 @@ class Texts:
 
     @property
     def were_without_files(self) -> list[bool]:
-        return [request.is_without_files for request in self.requests]
+        return [not request.body for request in self.requests]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_forgotten_listing_is_sent_once_more(spark: SparkSession, own: str) -> N
     asked: list[bool] = []
 
     def forgetful(text: str) -> str:
-        asked.append(Request.parse(text).is_without_files)
+        asked.append(not Request.parse(text).body)
         return FORGOTTEN if asked[-1] else "1111"
 
     failures, _ = requests.errors(spark)

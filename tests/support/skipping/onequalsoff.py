@@ -123,13 +123,19 @@ def read_files(frame: DataFrame) -> set[str]:
     paths: set[str] = set()
     for place in range(leaves.size()):
         leaf = leaves.apply(place)
-        if "FileSourceScanExec" not in leaf.getClass().getSimpleName():
+        kind = leaf.getClass().getSimpleName()
+        if kind == "CometNativeScanExec":
+            parts = leaf.scan().getFilePartitions()
+            chosen = [parts.apply(number).files() for number in range(parts.size())]
+        elif "FileSourceScanExec" in kind:
+            chosen = [leaf.selectedPartitions().toPartitionArray()]
+        else:
             continue
-        chosen = leaf.selectedPartitions().toPartitionArray()
-        # One question to the JVM, and not four a file.
-        found = _FILE.findall(str(shown.stringOf(chosen)))
-        assert len(found) == len(chosen), "another form of PartitionedFile"
-        paths.update(map(path_of, found))
+        for files in chosen:
+            # One question to the JVM, and not four a file.
+            found = _FILE.findall(str(shown.stringOf(files)))
+            assert len(found) == len(files), "another form of PartitionedFile"
+            paths.update(map(path_of, found))
     return paths
 
 

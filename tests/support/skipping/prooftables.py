@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from snaploom.engine.write import write_frame
+from snaploom.models.outputdataset import DataCompression, DataFormat
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
 
@@ -101,6 +103,8 @@ PARTITIONS: Sequence[str | None] = ["plain", "a b/c%d=e", "é:🎉", None, "", "
 
 LAYOUTS = ("arrow", "int96", "mixed", "partitioned", "orc", "json", "csv")
 """Who wrote the files, and how they lie."""
+NATIVE = ("native", "native partitioned")
+"""The same by Comet, in a session that has it."""
 
 _NOT_IN_CSV = ("x", "st.a", "st.s")
 
@@ -143,7 +147,7 @@ def make_table(spark: SparkSession, folder: Path, layout: str, seed: int) -> Pro
     Args:
         spark: writes what pyarrow does not.
         folder: a new folder.
-        layout: one of `LAYOUTS`.
+        layout: one of `LAYOUTS` or `NATIVE`.
         seed: of all that is drawn.
     """
     rng = random.Random(f"{layout} {seed}")
@@ -156,19 +160,21 @@ def make_table(spark: SparkSession, folder: Path, layout: str, seed: int) -> Pro
     file_format = layout if layout in ("orc", "json", "csv") else "parquet"
     if layout in ("arrow", "mixed"):
         _write_arrow(rng, contents, data)
-    if layout != "arrow":
+    if layout in NATIVE:
+        _write_with_comet(spark, contents, stage, data, layout)
+    elif layout != "arrow":
         part = contents[::2] if layout == "mixed" else contents
         _write_spark(spark, part, stage, data, layout, file_format)
-    if layout == "partitioned":
+    if layout.endswith("partitioned"):
         types |= {"p": "string", "q": "int"}
-    name = f"proof_{layout}_{seed}"
+    name = f"proof_{layout}_{seed}".replace(" ", "_")
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     if file_format != "parquet":
         columns = _ddl(names)
         spark.sql(f"CREATE TABLE {name} ({columns}) USING {file_format} LOCATION '{data}'")
     else:
         spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{data}'")
-        if layout == "partitioned":
+        if layout.endswith("partitioned"):
             spark.sql(f"MSCK REPAIR TABLE {name}")
     return ProofTable(name, str(data), file_format, types)
 
@@ -232,6 +238,36 @@ def _write_arrow(rng: random.Random, contents: Sequence[pa.Table], data: Path) -
             use_dictionary=rng.random() < 0.5,
             data_page_version=rng.choice(["1.0", "2.0"]),
         )
+
+
+def _write_with_comet(
+    spark: SparkSession, contents: Sequence[pa.Table], stage: Path, data: Path, layout: str
+) -> None:
+    """Have Comet write the same rows. It does not read `smallint`, and writes no empty file."""
+    for number, table in enumerate(contents):
+        kinds = [
+            field.with_type(pa.int32()) if field.type == pa.int16() else field
+            for field in table.schema
+        ]
+        read = stage / f"{number:02}.parquet"
+        pq.write_table(table.cast(pa.schema(kinds)), read)
+        columns = [
+            "CAST(sm AS smallint) AS sm" if name == "sm" else name for name in table.column_names
+        ]
+        frame = spark.read.parquet(str(read)).coalesce(1).selectExpr(*columns)
+        place = f"p={'bc'[number % 2]}/q={number % 3}" if layout.endswith("partitioned") else ""
+        write_natively(frame, data / place, f"n{number:02}.parquet")
+
+
+def write_natively(frame: DataFrame, folder: Path, name: str = "part.parquet") -> None:
+    """Write one file into a folder, and see that Comet did; none where there is no row."""
+    staged = folder.with_name(f"_{folder.name}-{name}")
+    write_frame(frame, f"file:{staged}", DataFormat.PARQUET, DataCompression.ZSTD)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in staged.glob("*.parquet"):
+        assert "parquet-rs" in pq.ParquetFile(file).metadata.created_by
+        shutil.move(file, folder / name)
+    shutil.rmtree(staged)
 
 
 def _write_spark(

@@ -93,7 +93,7 @@ def footers_of(reader: FooterReader, names: Sequence[str]) -> list[Footer]:
     found = reader.read_local(names)
     rows = []
     for place, facts in enumerate(found.facts.to_pylist()):
-        columns = [found.column(number).slice(place, 1) for number in range(len(reader.terms))]
+        columns = [found.slice(place, 1).column(number) for number in range(len(reader.terms))]
         proved = tuple(
             Proved(*(part[0].as_py() for part in vars(column).values()))
             if column.values[0].is_valid

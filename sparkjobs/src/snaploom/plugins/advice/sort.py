@@ -98,7 +98,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     relation = target.relation(clustering.terms)
     size = sum(listed.column("length").to_pylist())
     partition_names = [name for name, _ in target.partition_columns]
-    before = checksum(relation.frame)
+    before = checksum(relation.read())
     frame = clustered(
         relation,
         clustering,
@@ -115,7 +115,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     _write(frame, folder, target.target.format, options, partition_names)
     written = (
         relation.spark.read.format(target.target.format)
-        .schema(relation.frame.schema)
+        .schema(relation.read().schema)
         .options(**options, **LITERAL_PATH)
         .load(folder)
     )

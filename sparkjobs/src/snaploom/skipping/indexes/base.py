@@ -48,11 +48,6 @@ class FooterColumn:
     it, or where there is no non-null value."""
     maximum: pa.Array
 
-    def slice(self, start: int, count: int) -> FooterColumn:
-        """The same facts about some of the files."""
-        parts = (self.values, self.nulls, self.minimum, self.maximum)
-        return FooterColumn(*(part.slice(start, count) for part in parts))
-
 
 @dataclass(frozen=True)
 class ProvedFields:

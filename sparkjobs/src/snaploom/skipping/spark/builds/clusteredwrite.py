@@ -69,7 +69,7 @@ def clustered(
 ) -> DataFrame:
     """Rows of a relation in the order of a curve, one Spark partition for each of `files` files."""
     columns = [relation.columns[term.key] for term in clustering.terms]
-    frame = relation.frame
+    frame = relation.read()
     folders = [sql.col(f"`{name.replace('`', '``')}`") for name in partition_names]
     if clustering.curve is Curve.LINEAR:
         order = [*folders, *columns]

@@ -216,7 +216,7 @@ def _looked_at(
         lengths = files.column("length").to_pylist()
         footers = reader.read(plan.relation.spark, paths.to_pylist(), lengths)
         counters.footer_bytes += pc.sum(footers.facts.column("length")).as_py() or 0
-        counters.footer_files += len(footers)
+        counters.footer_files += footers.facts.num_rows
     return _Files(files, footers, partitions)
 
 

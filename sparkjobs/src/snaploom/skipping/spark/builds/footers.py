@@ -227,10 +227,6 @@ class Footers:
     (whether timestamps in the file are other ones when the reader's time zone is another),
     `failure` (why it cannot be read, else null), and four columns for each term."""
 
-    def __len__(self) -> int:
-        count: int = self.facts.num_rows
-        return count
-
     @property
     def rows(self) -> pa.Array:
         """Rows in each file; null where the footer cannot be read."""

@@ -202,14 +202,10 @@ class Relation:
     """Expressions of terms, by key."""
 
     @property
-    def frame(self) -> DataFrame:
-        return self.read()
-
-    @property
     def file_hash(self) -> str:
         """SQL of the hash of the path of a row's file."""
         name = "_metadata"
-        while name.lower() in (column.lower() for column in self.frame.columns):
+        while name.lower() in (column.lower() for column in self.read().columns):
             # Spark's own rule for a column that is called so already.
             name = f"_{name}"
         return f"xxhash64({name}.file_path)"
@@ -219,7 +215,9 @@ class Relation:
 
         Written as SQL because a column of a thousand literals takes a second to make.
         """
-        return self.frame.where(f"{self.file_hash} IN ({', '.join(f'{code}L' for code in hashes)})")
+        return self.read().where(
+            f"{self.file_hash} IN ({', '.join(f'{code}L' for code in hashes)})"
+        )
 
 
 def scan(
@@ -293,7 +291,7 @@ def _scan_once(
 ) -> dict[str, tuple[Scanned, ...]]:
     columns: dict[str, Column] = {}
     feedings = tuple(_feeding(definition, relation.columns, columns) for definition in indexes)
-    frame = relation.frame if is_everything else relation.only(paths)
+    frame = relation.read() if is_everything else relation.only(paths)
     selected = frame.select(
         sql.expr(relation.file_hash).alias(FILE),
         *(column.alias(name) for name, column in columns.items()),

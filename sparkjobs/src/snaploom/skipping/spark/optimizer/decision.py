@@ -390,7 +390,7 @@ class Decider:
         started = time.perf_counter()
         settings = SkippingSettings.of(request.settings)
         trace = self._traces.get(settings.trace)
-        if request.is_without_files:
+        if not request.body:  # the files were sent with an earlier request
             known = self._listings.find(request.listing_name)
             if known is None:
                 return FORGOTTEN

@@ -186,11 +186,6 @@ class Request:
         """Identifies the files: a name belongs to one listing only, in any JVM."""
         return str(self.header["listing"])
 
-    @property
-    def is_without_files(self) -> bool:
-        """Whether the files were sent with an earlier request."""
-        return not self.body
-
     def listing(self) -> Listing:
         """Files; `ValueError` if the lines differ in their number of files."""
         lengths, _, rest = self.body.partition("\n")

@@ -520,7 +520,7 @@ def choose_files(
     paths = list(partitions)
     columns = {
         f"p{place}": _column(place, kind, partitions)
-        for place, (_, kind) in _placed(partition_columns)
+        for place, (_, kind) in enumerate(partition_columns)
     }
     table = pa.table(
         {
@@ -534,7 +534,7 @@ def choose_files(
         ),
     )
     given = _frame(session, table)
-    named = [given[f"p{place}"].alias(name) for place, (name, _) in _placed(partition_columns)]
+    named = [given[f"p{place}"].alias(name) for place, (name, _) in enumerate(partition_columns)]
     metadata = sql.struct(given["encoded"].alias("file_path")).alias("_metadata")
     path = "`the path`"
     place = SqlPlace(None, None, IndexNotPossible, "a condition on partition columns and the path")
@@ -579,10 +579,6 @@ def _frame(session: SparkSession, table: pa.Table) -> DataFrame:
             sessions.setActiveSession(in_java.get())
         else:
             sessions.clearActiveSession()
-
-
-def _placed(columns: Sequence[tuple[str, str]]) -> list[tuple[int, tuple[str, str]]]:
-    return list(enumerate(columns))
 
 
 def _column(place: int, data_type: str, partitions: Mapping[str, tuple[Literal, ...]]) -> pa.Array:

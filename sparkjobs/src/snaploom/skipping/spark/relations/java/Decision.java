@@ -49,6 +49,11 @@ final class Decision {
     return listing.keep(now.toString());
   }
 
+  /** Whether Spark reads what is kept sooner than Comet opens every file (measured, about). */
+  boolean isForSpark() {
+    return kept.bytes <= (16L << 10) * (listing.count() - kept.count);
+  }
+
   /** The kept bytes' share of something, rounded upwards. */
   BigInt scale(BigInt whole) {
     BigInteger all = BigInteger.valueOf(Math.max(listing.bytes(), 1L));

@@ -5,6 +5,8 @@ import java.util.Iterator;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
@@ -15,9 +17,16 @@ import org.codehaus.janino.SimpleCompiler;
 import scala.Product;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.runtime.BoxedUnit;
 
 /** Plans scans of swapped relations as Spark does, with a guard. */
 final class GuardedScans extends SparkStrategy {
+  /**
+   * By this Comet leaves a scan to Spark. Its own lists files once and for all, without a guard,
+   * and so reads every file.
+   */
+  private static final TreeNodeTag SCANNED_BY_SPARK = new TreeNodeTag("comet.skipCometScan");
+
   private static final Constructor SPARKS = FileSourceScanExec.class.getConstructors()[0];
   private static final Constructor OURS = compiled(SPARKS.getParameterTypes());
 
@@ -39,6 +48,9 @@ final class GuardedScans extends SparkStrategy {
     while (leaves.hasNext()) {
       Object found = leaves.next();
       if (found instanceof FileSourceScanExec) {
+        if (((SkippingRelation) ((LogicalRelation) leaf).relation()).isForSpark) {
+          ((TreeNode) found).setTagValue(SCANNED_BY_SPARK, BoxedUnit.UNIT);
+        }
         scan =
             (SparkPlan)
                 scan.transformUp(new Replacement(found, made(OURS, (Product) found)));

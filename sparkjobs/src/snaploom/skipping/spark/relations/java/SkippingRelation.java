@@ -5,6 +5,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 
 /** A relation that says in Spark's EXPLAIN what is read of it; equal to another as any is. */
 final class SkippingRelation extends HadoopFsRelation {
+  final boolean isForSpark;
   private final String text;
 
   SkippingRelation(HadoopFsRelation original, FileIndex index, Decision decision) {
@@ -16,6 +17,7 @@ final class SkippingRelation extends HadoopFsRelation {
         original.fileFormat(),
         original.options(),
         original.sparkSession());
+    this.isForSpark = decision.isForSpark();
     this.text = original.toString() + " " + decision.summary();
   }
 
