@@ -1,8 +1,8 @@
 """As-of joins against the same joins by hand: `make bench-asof`.
 
 1. Keys of a hundred rows each: a run of ours, the best job by hand (one sort of both sides, and the
-   last row of the right side), the range join that people write first, and DuckDB's `ASOF JOIN`,
-   which shows what this machine could do. All rows are compared.
+   last row of the right side), and DuckDB's `ASOF JOIN`, which shows what this machine could do; of
+   fewer rows, the range join that people write first. All rows are compared.
 2. Sums, counts and last values over two lengths before each row's own time: a run of ours, and
    Spark's frames of a range by hand.
 3. One key with 10 % of all rows on both sides, for both, each in a process of its own with a small
@@ -14,7 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +39,8 @@ HOT_SHARE = 10
 """Percent of the rows that one key has in the second part."""
 HOT_MEMORY = "1g"
 """Heap of that process, whatever the number of rows."""
+MEMORY = "2g"
+"""Heap of Spark in the other parts."""
 DAY = "2024-01-01"
 AS_OF = "asOf: {parentField: ordered_at, childField: valid_from}"
 AGGREGATES = ", ".join(
@@ -46,15 +48,16 @@ AGGREGATES = ", ".join(
     for over in ("6h", "30d") for name in ("SUM", "COUNT", "LAST")
 )  # fmt: skip
 WINDOWS = AS_OF.replace("asOf", "windows").replace("}", f", aggregates: [{AGGREGATES}]}}")
-SIDES = ("ours", "sorted by hand", "range join by hand", "DuckDB")
+OURS, SORTED, RANGE, FRAMES = "ours", "sorted by hand", "range join by hand", "frames by hand"
 
 
 def main() -> None:
-    """Run both parts, or with `--hot` the second one in this process."""
+    """Run all parts, or with `--hot` the second one in this process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_000_000, help="of each side")
+    parser.add_argument("--range-rows", type=int, default=500_000, help="of each side")
     parser.add_argument("--hot-rows", type=int, default=10_000_000, help="of each side")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each side")
+    parser.add_argument("--repeat", type=int, default=3, help="counted runs of each side")
     parser.add_argument("--print", action="store_true", help="keep no history")
     parser.add_argument("--hot", metavar="DATA")
     parser.add_argument("--windows", action="store_true")
@@ -65,8 +68,9 @@ def main() -> None:
         seconds = timed(job)
         print(seconds, peak_memory())
         return
-    figures = compared(rows_of(arguments.rows, hot=0), arguments.repeat)
-    figures += windows_figures(rows_of(arguments.rows, hot=0), arguments.repeat)
+    figures = compared(arguments.rows, arguments.repeat)
+    figures += range_figures(arguments.range_rows, arguments.repeat)
+    figures += windows_figures(arguments.rows, arguments.repeat)
     figures += hot_figures(rows_of(arguments.hot_rows, hot=HOT_SHARE))
     if arguments.print:
         print(*(f"{one.name}: {one.value} {one.goal}" for one in figures), sep="\n")
@@ -191,85 +195,103 @@ def by_duckdb(data: Path, target: Path) -> None:
     """)
 
 
-def compared(data: Path, repeat: int) -> list[Figure]:
-    """Every side in turn, after one run of each that is not counted."""
-    spark = session("4g")
-    jobs: dict[str, Callable[[Path], None]] = {
-        "ours": partial(by_snaploom, spark, data),
-        "sorted by hand": partial(by_sort, spark, data),
-        "range join by hand": partial(by_range, spark, data),
-        "DuckDB": partial(by_duckdb, data),
-    }
-    seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+def in_turn(jobs: Mapping[str, Callable[[Path], None]], repeat: int) -> dict[str, list[float]]:
+    """Seconds of each job in each round, which begin with another one each time.
+
+    A round before them is not counted.
+    """
+    seconds: dict[str, list[float]] = {side: [] for side in jobs}
     for number in range(repeat + 1):
-        for side in SIDES if number % 2 else reversed(SIDES):
-            target = fresh(f"asof-{side.replace(' ', '-')}")
-            taken = timed(partial(jobs[side], target))
+        for side in jobs if number % 2 else reversed(jobs):
+            taken = timed(partial(jobs[side], fresh(folder_of(side))))
             note(f"{side}: {taken:.2f} s")
             if number:
                 seconds[side].append(taken)
-    refuse_differences()
-    median = {side: statistics.median(taken) for side, taken in seconds.items()}
-    return [
-        *(Figure(f"as-of join, seconds, {side}", round(median[side], 2)) for side in SIDES),
-        Figure.at_most(
-            "as-of join, ratio to sorted by hand", median["ours"] / median["sorted by hand"], 1.1
-        ),
-        Figure.at_most(
-            "as-of join, ratio to the range join",
-            median["ours"] / median["range join by hand"], 0.1,
-        ),
-    ]  # fmt: skip
+    return seconds
 
 
-def windows_figures(data: Path, repeat: int) -> list[Figure]:
-    """Windows of ours and by Spark's frames in turn, after one run of each that is not counted."""
-    spark = session("4g")
+def folder_of(side: str) -> str:
+    """Name of the folder that a job writes to."""
+    return f"asof-{side.replace(' ', '-')}"
+
+
+def ratio(seconds: Mapping[str, Sequence[float]], to: str) -> float:
+    """Ratio of ours to another job: of each round, since others work here too, and their median."""
+    rounds = zip(seconds[OURS], seconds[to], strict=True)
+    return statistics.median(ours / other for ours, other in rounds)
+
+
+def medians(kind: str, seconds: Mapping[str, Sequence[float]]) -> list[Figure]:
+    """Seconds of each job."""
+    found = {side: statistics.median(taken) for side, taken in seconds.items()}
+    return [Figure(f"{kind}, seconds, {side}", round(taken, 2)) for side, taken in found.items()]
+
+
+def compared(rows: int, repeat: int) -> list[Figure]:
+    """Joins of ours, by one sort by hand, and by DuckDB."""
+    data, spark = rows_of(rows, hot=0), session(MEMORY)
     jobs: dict[str, Callable[[Path], None]] = {
-        "ours": partial(by_snaploom, spark, data, rule=WINDOWS),
-        "frames by hand": partial(by_frames, spark, data),
+        OURS: partial(by_snaploom, spark, data),
+        SORTED: partial(by_sort, spark, data),
+        "DuckDB": partial(by_duckdb, data),
     }
-    seconds: dict[str, list[float]] = {side: [] for side in jobs}
-    for number in range(repeat + 1):
-        for side, job in jobs.items():
-            taken = timed(partial(job, fresh(f"windows-{side.replace(' ', '-')}")))
-            note(f"windows, {side}: {taken:.2f} s")
-            if number:
-                seconds[side].append(taken)
+    seconds = in_turn(jobs, repeat)
+    refuse_differences(jobs)
+    name = f"as-of join of {rows:,} rows"
+    to_sorted = Figure.at_most("as-of join, ratio to sorted by hand", ratio(seconds, SORTED), 1.1)
+    return [*medians(name, seconds), to_sorted]
+
+
+def range_figures(rows: int, repeat: int) -> list[Figure]:
+    """Joins of ours and by a range, of fewer rows: of each key it makes all pairs."""
+    data, spark = rows_of(rows, hot=0), session(MEMORY)
+    jobs: dict[str, Callable[[Path], None]] = {
+        OURS: partial(by_snaploom, spark, data),
+        RANGE: partial(by_range, spark, data),
+    }
+    seconds = in_turn(jobs, repeat)
+    refuse_differences(jobs)
+    name = f"as-of join of {rows:,} rows"
+    to_range = Figure.at_most("as-of join, ratio to the range join", ratio(seconds, RANGE), 0.1)
+    return [*medians(name, seconds), to_range]
+
+
+def windows_figures(rows: int, repeat: int) -> list[Figure]:
+    """Windows of ours and by Spark's frames."""
+    data, spark = rows_of(rows, hot=0), session(MEMORY)
+    jobs: dict[str, Callable[[Path], None]] = {
+        OURS: partial(by_snaploom, spark, data, rule=WINDOWS),
+        FRAMES: partial(by_frames, spark, data),
+    }
+    seconds = in_turn(jobs, repeat)
     sums = "sum({0}.count_6h), sum({0}.count_30d), round(sum({0}.sum_30d)), round(sum({0}.last_6h))"
     found = [
-        duckdb.execute(
-            f"SELECT {sums.format(at)} FROM read_parquet('{CACHE}/work/windows-{files}', "
-            "hive_partitioning = false) r"
-        ).fetchall()
-        for at, files in (
-            ("r.rate.data", "ours/data/*/*.parquet"),
-            ("r", "frames-by-hand/*.parquet"),
-        )
+        duckdb.execute(f"SELECT {sums.format(at)} FROM {rows_in(side)} r").fetchall()
+        for at, side in (("r.rate.data", OURS), ("r", FRAMES))
     ]
     note(f"windows: {found[0]}")
     if found[0] != found[1]:
         sys.exit(f"the windows differ: {found}")
-    median = {side: statistics.median(taken) for side, taken in seconds.items()}
     return [
-        *(Figure(f"windows, seconds, {side}", round(median[side], 2)) for side in jobs),
-        Figure("windows, ratio to frames", round(median["ours"] / median["frames by hand"], 2)),
+        *medians(f"windows over {rows:,} rows", seconds),
+        Figure("windows, ratio to frames", round(ratio(seconds, FRAMES), 2)),
     ]
 
 
-def refuse_differences() -> None:
+def refuse_differences(sides: Iterable[str]) -> None:
     """All outputs hold the same rows, or the comparison is worth nothing."""
-    found = {}
-    for side in SIDES:
-        folder = CACHE / "work" / f"asof-{side.replace(' ', '-')}"
-        files = f"{folder}/data/*/*.parquet" if side == "ours" else f"{folder}/*.parquet"
-        found[side] = duckdb.execute(
-            "SELECT count(*), sum(hash(data.id, rate.data.id)::HUGEINT) "
-            f"FROM read_parquet('{files}', hive_partitioning = false)"
-        ).fetchall()
+    query = "SELECT count(*), sum(hash(data.id, rate.data.id)::HUGEINT) FROM {}"
+    found = {side: duckdb.execute(query.format(rows_in(side))).fetchall() for side in sides}
     if len({str(one) for one in found.values()}) > 1:
         sys.exit(f"the outputs differ: {found}")
-    note(f"all hold the same rows: {found['ours']}")
+    note(f"all hold the same rows: {found[OURS]}")
+
+
+def rows_in(side: str) -> str:
+    """What a job wrote, as DuckDB reads it."""
+    files = "data/*/*.parquet" if side == OURS else "*.parquet"
+    folder = CACHE / "work" / folder_of(side)
+    return f"read_parquet('{folder}/{files}', hive_partitioning = false)"
 
 
 def hot_figures(data: Path) -> list[Figure]:

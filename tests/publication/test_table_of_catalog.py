@@ -28,11 +28,11 @@ from support.storage.tablefolders import (
 from snaploom.errors import ImmutableSettingChanged, PublicationError, RunRevoked
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
-from snaploom.output import documents, outputtables
+from snaploom.output import documents, layout, outputtables
 from snaploom.output.documents import COMMIT_ATTEMPTS
 from snaploom.output.folder import Folder, open_folder, prepare_folder
 from snaploom.output.foldercheck import check_table
-from snaploom.output.gc import Swept, collect_garbage, find_garbage, sweep
+from snaploom.output.gc import Swept, collect_garbage, find_garbage, refuse_held, sweep
 from snaploom.output.icebergtable import OWNER, CatalogFailed, TableVersion, version_key
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published
@@ -159,6 +159,7 @@ def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(
     before = keys(store)
     garbage = find_garbage(store, folder.log.read(), later, 0)
     for remove in (
+        lambda: refuse_held(folder, garbage, folder.log.read()),
         lambda: collect_garbage(folder, garbage, a_run(start=now())),
         lambda: sweep(folder, a_run(start=now()), later),
     ):
@@ -168,6 +169,27 @@ def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(
     restate(folder, a_run(), a_target(0), woven(folder), agrees, reason="rolled back")
     assert sweep(folder, a_run(start=now()), later).snapshots == 2
     assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
+
+
+def test_look_at_garbage_finds_what_its_removal_does_and_changes_nothing(folder: Folder) -> None:
+    store = folder.store
+    for number in (0, 1):
+        published_in_table(folder, number)
+    bury(folder, 0)
+    for key in (*(layout.manifest_key(seq) for seq in (2, 3, 4)), layout.LATEST):
+        store.delete([key])  # as if runs had died before their entries
+    before = keys(store), keys(store, "metadata/"), keys(store, "iceberg/")
+    later = EpochNanos(now() + 48 * HOUR)
+    looking = open_folder(store, folder.library)
+    state = looking.read(writes=False)
+    garbage = find_garbage(store, state, later, 0)
+    refuse_held(looking, garbage, state)
+    assert before == (keys(store), keys(store, "metadata/"), keys(store, "iceberg/"))
+    folder = open_folder(store, folder.library)
+    assert folder.read() == state
+    removed = collect_garbage(folder, garbage, a_run(start=now()))
+    assert [one.key for one in removed] == [one.key for one in garbage] != []
+    assert (is_whole(store), keys(store)) == (True, set(state.live_files))
 
 
 def test_check_with_the_catalog_finds_what_others_changed_in_the_table(folder: Folder) -> None:
@@ -221,8 +243,12 @@ def test_command_without_the_catalog_reads_the_log_and_removes_nothing(folder: F
     assert reader.read() == folder.log.read()
     garbage = find_garbage(store, reader.log.read(), EpochNanos(now() + 24 * HOUR), 0)
     before = keys(store)
-    with pytest.raises(PublicationError, match="does not write to"):
-        collect_garbage(reader, garbage, a_run(start=now()))
+    for remove in (
+        lambda: refuse_held(reader, garbage, reader.log.read()),
+        lambda: collect_garbage(reader, garbage, a_run(start=now())),
+    ):
+        with pytest.raises(PublicationError, match="does not write to"):
+            remove()
     assert keys(store) == before
     assert sweep(folder, a_run(start=now()), now()) == Swept(waiting=1)
 

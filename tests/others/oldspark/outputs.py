@@ -162,14 +162,17 @@ def published(shop: Shop) -> list[str]:
 
 def collected(shop: Shop, kind: Kind) -> int:
     """Remove files of ended snapshots without grace, and return how many there were."""
-    result = gc(shop, kind)
-    assert result.code == 0, result.err
+    looked, result = gc(shop, kind, "--dry-run"), gc(shop, kind)
+    assert (looked.code, result.code) == (0, 0), looked.err + result.err
+    would_go = [one for one in looked.document["garbage"] if one["verdict"] == "REMOVE"]
+    assert (looked.document["removed"], len(would_go)) == (0, result.document["removed"])
     return int(result.document["removed"])
 
 
-def gc(shop: Shop, kind: Kind) -> CommandResult:
+def gc(shop: Shop, kind: Kind, *options: str) -> CommandResult:
     place = ("wide", "-f", shop.write()) if kind.catalog else (shop.published,)
-    return snaploom("gc", *place, "--grace", "0s", "--below-reader-grace", "-o", "json")
+    grace = ("--grace", "0s", "--below-reader-grace")
+    return snaploom("gc", *place, *grace, "-o", "json", *options)
 
 
 def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, kind, shop) -> None:

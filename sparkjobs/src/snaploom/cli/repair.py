@@ -27,7 +27,14 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.foldercheck import Fault, FaultKind
-from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, promised_grace
+from snaploom.output.gc import (
+    Garbage,
+    Verdict,
+    collect_garbage,
+    find_garbage,
+    promised_grace,
+    refuse_held,
+)
 from snaploom.output.history import folder_identity, folder_settings
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import new_run_id
@@ -73,10 +80,10 @@ def gc(
     if file:
         declared_output = project.read(file).bundle(place).output
         store = open_named(declared_output.spec.output_folder.folder_uri)
-        opened = open_folder(store, None if dry_run else _library("gc", declared_output, allow))
+        opened = open_folder(store, _library("gc", declared_output, allow))
     else:
         opened = open_folder(open_named(folder_named(place)))
-    state = opened.log.read()
+    state = opened.read(writes=not dry_run)
     declared = promised_grace(state, moment)
     nanos = declared
     if grace is not None:
@@ -85,9 +92,10 @@ def gc(
         raise _too_short(grace, declared)
     found = find_garbage(opened.store, state, moment, nanos)
     removed: Sequence[Garbage] = ()
-    if not dry_run:
-        run = Run(new_run_id(moment), VERSION, now)
-        removed = collect_garbage(opened, found, run)
+    if dry_run:
+        refuse_held(opened, found, state)
+    else:
+        removed = collect_garbage(opened, found, Run(new_run_id(moment), VERSION, now))
     if output is OutputForm.JSON:
         print_json(_collected_document(opened.store.uri, found, removed))
     else:

@@ -176,10 +176,10 @@ class Folder:
     library: TableLibrary | None = None
     """Makes versions of the folder's Iceberg table; None where nothing is published there."""
 
-    def read(self) -> FolderState:
-        """Return the committed state, after writing entries that a table has and the log lacks."""
+    def read(self, *, writes: bool = True) -> FolderState:
+        """The committed state; entries that a table has and the log lacks are written, if asked."""
         state = self.log.read()
-        return self._table().catch_up() if has_table(state.settings) else state
+        return self._table().catch_up(writes=writes) if has_table(state.settings) else state
 
     def begin_table(self, settings: entries.FolderSettings) -> None:
         """Make the folder's table, if it is to have one and does not."""
@@ -225,7 +225,14 @@ class Folder:
             SnapshotsHeld: the table shows one of these versions or files elsewhere.
         """
         if files and self._has_table:
-            self._table().forget(ended, files, run.clock())
+            self._table().reachable().forget(ended, files, run.clock())
+
+    def refuse_held(
+        self, ended: Collection[entries.TombstoneRecord], files: Collection[str]
+    ) -> None:
+        """Raise what `forget` would; changes nothing."""
+        if files and self._has_table:
+            self._table().reachable().refuse_held(ended, files)
 
     @cached_property
     def _has_table(self) -> bool:

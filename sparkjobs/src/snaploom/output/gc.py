@@ -1,7 +1,7 @@
 """Finds and removes files that an output folder no longer needs."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
@@ -97,10 +97,7 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     state = folder.revoke(_writers(doomed) - {run.run_id}, run)
     run.reached(CrashPoint.AFTER_REVOCATION)
     dead = [item for item in doomed if _is_dead(item, state, run)]
-    found = filter(None, (state.tombstone_of(item.key) for item in dead))
-    ended = {one.published_seq: one for one in found}.values()
-    kinds = (GarbageKind.TOMBSTONED, GarbageKind.UNCOMMITTED)
-    folder.forget(list(ended), [item.key for item in dead if item.kind in kinds], run)
+    folder.forget(*_of_table(dead, state), run)
     removed = []
     for item in dead:
         folder.store.delete([item.key])
@@ -109,6 +106,22 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     for run_id in sorted(_writers(g for g in removed if g.kind is GarbageKind.STAGING)):
         folder.store.prune(f"{layout.STAGING}{run_id}/")
     return tuple(removed)
+
+
+def refuse_held(folder: Folder, garbage: Iterable[Garbage], state: FolderState) -> None:
+    """Raise `SnapshotsHeld` where `collect_garbage` would; changes nothing."""
+    doomed = [item for item in garbage if item.verdict is Verdict.REMOVE]
+    folder.refuse_held(*_of_table(doomed, state))
+
+
+def _of_table(
+    dead: Sequence[Garbage], state: FolderState
+) -> tuple[list[TombstoneRecord], list[str]]:
+    """Ended versions, and files that a table may show."""
+    found = filter(None, (state.tombstone_of(item.key) for item in dead))
+    ended = {one.published_seq: one for one in found}.values()
+    kinds = (GarbageKind.TOMBSTONED, GarbageKind.UNCOMMITTED)
+    return list(ended), [item.key for item in dead if item.kind in kinds]
 
 
 def promised_grace(state: FolderState, present: EpochNanos) -> int:

@@ -67,6 +67,10 @@ class OutputTable(Protocol):
         """
         ...
 
+    def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
+        """Raise what `forget` would; changes nothing."""
+        ...
+
 
 def output_table(
     store: ObjectStore, settings: FolderSettings | None, library: icebergtable.TableLibrary | None
@@ -131,6 +135,11 @@ class FolderTable:
         is_changed = tablehistory.forget(self.store, ended, now // NANOS_PER_MILLISECOND)
         if is_changed and self.library is not None:
             tablehistory.remove_lists(self.store, self.library, LISTS_MARGIN)
+
+    def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
+        """As `OutputTable.refuse_held`."""
+        if (version := self.read()) is not None:
+            tablehistory.forgotten_by(self.store, version, ended)
 
     def _library(self) -> icebergtable.TableLibrary:
         if self.library is None:
@@ -224,15 +233,33 @@ class CatalogedTable:
     ) -> None:
         """As `OutputTable.forget`; others may have made an ended version the newest again."""
         version = self._existing()
-        forgotten = tablehistory.forgotten_by(self.store, version, ended)
+        forgotten = self._forgotten(version, ended)
         if forgotten:
-            numbers = (icebergtable.number_of(one) for one in forgotten)
-            self.table.forget([number for number in numbers if number is not None])
-        shown = self.table.showing(files)
-        unused = shown.keys() & tablehistory.unused_by(version)
-        if unused:
+            self.table.forget(forgotten)
+        if unused := self._unused(version, files, forgotten):
             self.table.forget(unused)
-        if held := {key for number, keys in shown.items() if number not in unused for key in keys}:
+        if forgotten:
+            tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
+
+    def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
+        """As `OutputTable.refuse_held`."""
+        version = self._existing()
+        self._unused(version, files, self._forgotten(version, ended))
+
+    def _forgotten(
+        self, version: icebergtable.TableVersion, ended: Collection[TombstoneRecord]
+    ) -> set[int]:
+        forgotten = tablehistory.forgotten_by(self.store, version, ended)
+        return {n for n in map(icebergtable.number_of, forgotten) if n is not None}
+
+    def _unused(
+        self, version: icebergtable.TableVersion, files: Collection[str], forgotten: set[int]
+    ) -> set[int]:
+        """Further snapshots to forget; `SnapshotsHeld` where others show some of the files."""
+        shown = self.table.showing(files)
+        unused = shown.keys() & tablehistory.unused_by(version) - forgotten
+        gone = unused | forgotten
+        if held := {key for number, keys in shown.items() if number not in gone for key in keys}:
             raise tablehistory.SnapshotsHeld(
                 f"the table {self.table.name} shows files that are to be removed",
                 found=", ".join(sorted(held)[:3]),
@@ -240,8 +267,7 @@ class CatalogedTable:
                 hint="restate what others rolled back or added, and let them drop their tags, "
                 "branches and snapshots; until then the files stay",
             )
-        if forgotten:
-            tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
+        return unused
 
     def contended(self, races: int) -> CommitContended:
         """The error after many lost races."""

@@ -12,7 +12,7 @@ run that the log has revoked.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
@@ -29,11 +29,10 @@ from snaploom.output.entries import (
     Publish,
     Replace,
     Tombstone,
-    TombstoneRecord,
 )
 from snaploom.output.history import with_partition
 from snaploom.output.outputtables import OutputTable, unreachable
-from snaploom.output.state import FolderState
+from snaploom.output.state import FolderState, apply
 from snaploom.output.tablehistory import (
     CHANGES,
     Meant,
@@ -67,7 +66,7 @@ class TableCommits:
 
     def begin(self, settings: FolderSettings) -> None:
         """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
-        table = self._table()
+        table = self.reachable()
         if table.read() is not None:
             return
         if settings.table is not None and (live := self.log.read().live):
@@ -93,7 +92,7 @@ class TableCommits:
         return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
-        table = self._table()
+        table = self.reachable()
         version = table.read()
         if version is None:
             raise corrupt(
@@ -123,8 +122,8 @@ class TableCommits:
             expected="few writers at a time to one table",
         )
 
-    def catch_up(self) -> FolderState:
-        """Write the entries of all commits that the table has and the log lacks; the state then.
+    def catch_up(self, *, writes: bool = True) -> FolderState:
+        """The state with all commits that the table has and the log lacks, written unless told.
 
         Raises:
             ManifestCorrupt: the meaning of a commit is missing.
@@ -140,19 +139,16 @@ class TableCommits:
                 break
             due.append(meant)
         for meant in reversed(due):
-            state = self.log.commit(partial(self._entry, meant))
+            if writes:
+                state = self.log.commit(partial(self._entry, meant))
+            elif (entry := meant.on_top_of(state)) is not None:
+                state = apply(state, entry)
         return state
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
         """Keep runs from publishing any more, before the log does; completes the log first."""
-        self._table().revoke(run_ids, now)
+        self.reachable().revoke(run_ids, now)
         self.catch_up()
-
-    def forget(
-        self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
-    ) -> None:
-        """As `OutputTable.forget`."""
-        self._table().forget(ended, files, now)
 
     def _follow(self) -> FolderState:
         self.reached()
@@ -187,7 +183,8 @@ class TableCommits:
         )
         return table.put(version, change, commit)
 
-    def _table(self) -> OutputTable:
+    def reachable(self) -> OutputTable:
+        """The table; `PublicationError` where it is in a catalog that nothing leads to."""
         if self.table is None:
             raise unreachable(self.store)
         return self.table
