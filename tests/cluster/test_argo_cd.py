@@ -7,6 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
+from cluster.gitopsplatform import (
+    DATA,
+    DEPLOYMENTS,
+    EARLY,
+    OPERATOR,
+    SHOP,
+    SHUFFLED,
+    Platform,
+    Raw,
+    a_repository,
+    shop,
+)
 from support.cluster.argocd import (
     State,
     health,
@@ -19,18 +31,6 @@ from support.cluster.argocd import (
 )
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import running_control_plane
-from support.cluster.gitopsplatform import (
-    DATA,
-    DEPLOYMENTS,
-    EARLY,
-    OPERATOR,
-    SHOP,
-    SHUFFLED,
-    Platform,
-    Raw,
-    a_repository,
-    shop,
-)
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import put
 from support.operator.operatorharness import is_ready

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from cluster.gitopsplatform import GITOPS, SHOP, shop
 from support.cluster.chart import REPOSITORY
 from support.cluster.cluster import kubectl_program
-from support.cluster.gitopsplatform import GITOPS, SHOP, shop
 from support.documentation.pages import DOCS, blocks_of
 
 from snaploom.loading.load import load

@@ -16,11 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
-from support.declared.declarations import Raw, document
-from support.runner.proofscope import sampled
-from support.weaving.oracle import (
+from jobs.oracle import (
     DAY_COLUMN,
     EXPRESSIONS,
     PAIR,
@@ -40,6 +36,10 @@ from support.weaving.oracle import (
     World,
     outcomes,
 )
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from support.declared.declarations import Raw, document
+from support.runner.proofscope import sampled
 
 from snaploom.engine import latecounts
 from snaploom.files.stores import open_store

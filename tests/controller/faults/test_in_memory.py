@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from controller.faults.stories import STORIES, Ending, Story, ending
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.operator.fakecluster import ChangeType, FakeCluster
@@ -25,7 +26,6 @@ from support.operator.faultycluster import (
 )
 from support.operator.jobdouble import JobDouble
 from support.operator.operatorharness import FakeHarness, Predicate
-from support.operator.stories import STORIES, Ending, Story, ending
 from support.runner.proofscope import sampled
 from support.storage.faultystore import Killed
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from controller.faults.stories import STORIES, Ending, Story, ending
 from support.operator.clusters import an_object
 from support.operator.faultyproxy import FAULTS_OF, FaultyProxy, Plan, no_fault, running_proxy
 from support.operator.jobdouble import JobDouble
@@ -26,7 +27,6 @@ from support.operator.operatorharness import (
     real_settings,
 )
 from support.operator.scriptedapi import write_plain_kubeconfig
-from support.operator.stories import STORIES, Ending, Story, ending
 from support.runner.proofscope import sampled, show_progress
 
 from snaploom.errors import SnaploomError

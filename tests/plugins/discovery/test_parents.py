@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from plugins.discovery.domains import DOMAINS, domain
+from plugins.discovery.warehouses import warehouse
 from support.discovery.datasetfiles import DataSet
-from support.discovery.domains import DOMAINS, domain
 from support.discovery.quality import judged
 from support.discovery.stars import star, write_tables
-from support.discovery.warehouses import warehouse
 
 from snaploom.plugins.discovery.discover import Discovery, discover
 from snaploom.plugins.discovery.foundfiles import Question

@@ -32,7 +32,7 @@ PRODUCT = {
 _ROOTS = PRODUCT | {
     "generation": REPOSITORY / "docs",
     "strategies": TESTS,
-    "support": TESTS,
+    **{folder.name: TESTS for folder in TESTS.iterdir() if folder.is_dir()},
 }
 _STARTING = ("multiprocessing", "subprocess")
 """What a module of tests imports that starts processes."""
