@@ -108,12 +108,10 @@ class ObservedResource:
 
     @property
     def uid(self) -> str:
-        """Its UID."""
         return self.resource.metadata.uid or ""
 
     @property
     def status(self) -> ResourceStatus | None:
-        """Its status as it is stored."""
         assert isinstance(self.resource, AnyResource)  # there are no other kinds
         return self.resource.status
 

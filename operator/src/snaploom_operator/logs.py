@@ -33,7 +33,6 @@ class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
         fields: dict[str, str] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -50,7 +49,6 @@ class TextLines(logging.Formatter):
     """A line of text; a traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
         line = f"{_time(record)} {record.levelname:<7} {record.getMessage()}{fields}"
         if record.exc_info:

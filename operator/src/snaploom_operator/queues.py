@@ -132,7 +132,6 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key is due or being processed."""
         return not self._busy and self.depth == 0
 
     @property

@@ -92,9 +92,7 @@ _NONE_YET = RegexVerdict(())
 class TextVerdicts(Protocol):
     """Computes verdicts about texts."""
 
-    def known(self, text: JudgedText) -> Verdict | None:
-        """The cached verdict of a text; None when there is none."""
-        ...
+    def known(self, text: JudgedText) -> Verdict | None: ...
 
     async def judged(
         self, namespace: str, texts: Iterable[JudgedText]

@@ -166,7 +166,6 @@ class Answer:
 
     @property
     def is_allowed(self) -> bool:
-        """True if the request is allowed."""
         return self.refusal is None
 
 

@@ -116,7 +116,6 @@ class Webhook:
         metrics.show_in_flight(lambda: self._under_way)
 
     def application(self) -> web.Application:
-        """The HTTPS application."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.router.add_post("/validate", self._validate)
         return application

@@ -183,7 +183,6 @@ class KubernetesCluster:
     async def list(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> Listing:
-        """See `Cluster.list`."""
         items: list[JsonObject] = []
         version = ""
         async for page in self.pages(resource, namespace=namespace, selector=selector):
@@ -196,7 +195,6 @@ class KubernetesCluster:
     async def pages(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncGenerator[Page, None]:
-        """See `Cluster.pages`."""
         query = (("labelSelector", selector),) if selector else ()
         request = Request("list", resource, namespace, query=query)
         for _ in range(PAGED_TRIES):
@@ -234,11 +232,9 @@ class KubernetesCluster:
         return asyncio.create_task(self._requests.send(request))
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
-        """See `Cluster.get`."""
         return _read(resource, await self._requests.send(Request("get", resource, namespace, name)))
 
     async def schemas(self) -> dict[str, JsonObject]:
-        """See `Cluster.schemas`."""
         path = f"/openapi/v3/apis/{API_VERSION}"
         answer = await self._requests.send(Request("get", OPENAPI, None, own_path=path))
         schemas = mapping_in(mapping_in(answer, "components"), "schemas")
@@ -262,14 +258,12 @@ class KubernetesCluster:
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
     ) -> JsonObject:
-        """See `Cluster.create`."""
         request = Request("create", resource, namespace, body=manifest)
         return _read(resource, await self._requests.send(request))
 
     async def replace(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
     ) -> JsonObject:
-        """See `Cluster.replace`."""
         name = Metadata.of(manifest).name
         request = Request("replace", resource, namespace, name, body=manifest)
         return _read(resource, await self._requests.send(request))
@@ -283,12 +277,10 @@ class KubernetesCluster:
         *,
         subresource: str = "",
     ) -> JsonObject:
-        """See `Cluster.patch`."""
         request = Request("patch", resource, namespace, name, subresource, body=patch)
         return _read(resource, await self._requests.send(request))
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
-        """See `Cluster.delete`."""
         options: JsonObject = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -426,7 +418,6 @@ class _Response(ClientResponse):
     """Taken for the body."""
 
     async def json(self, **options: Any) -> Any:  # the signature of aiohttp
-        """Parse the body."""
         body = await self.read()
         if self.replacement is not None:
             return self.replacement

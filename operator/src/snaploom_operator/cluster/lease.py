@@ -165,11 +165,9 @@ class LeaderElector:
 
     @property
     def is_held(self) -> bool:
-        """True while this process is the leader."""
         return self._contender.left > 0
 
     async def acquire(self) -> None:
-        """Wait until the Lease is acquired."""
         while True:
             try:
                 if await carry_out(self._contender.hold(), self._lease):

@@ -25,7 +25,6 @@ class ApiResource:
 
     @property
     def api_version(self) -> str:
-        """Its `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 

@@ -55,7 +55,6 @@ class RequestTarget:
 
     @property
     def is_write(self) -> bool:
-        """True for a write."""
         return self.verb not in ("list", "get", "watch")
 
     def __str__(self) -> str:
@@ -194,7 +193,6 @@ class Request:
 
     @property
     def target(self) -> RequestTarget:
-        """Verb and object, for errors."""
         return RequestTarget(self.verb, self.resource.plural, self.name)
 
     @property
@@ -204,18 +202,15 @@ class Request:
 
     @property
     def method(self) -> str:
-        """Method of HTTP."""
         methods = {"create": "POST", "replace": "PUT", "patch": "PATCH", "delete": "DELETE"}
         return methods.get(self.verb, "GET")
 
     @property
     def content_type(self) -> str:
-        """Media type of the body."""
         return MERGE_PATCH if self.verb == "patch" else JSON
 
     @property
     def path(self) -> str:
-        """Path and query."""
         if self.own_path:
             return self.own_path
         group = self.resource.group

@@ -127,17 +127,14 @@ class RunView:
 
     @property
     def settings(self) -> RunSettings:
-        """Settings of its runs."""
         return self.owner.spec.run
 
     @property
     def submitter(self) -> Submitter:
-        """The submitter of its jobs."""
         return self.settings.submitter or self.defaults.submitter
 
     @property
     def namespace(self) -> str:
-        """Namespace of the resource."""
         return self.owner.metadata.namespace or ""
 
     @property
@@ -147,7 +144,6 @@ class RunView:
 
     @property
     def uid(self) -> str:
-        """UID of the resource."""
         return self.owner.metadata.uid or ""
 
     @property
@@ -173,17 +169,14 @@ class RunView:
 
     @property
     def is_paused(self) -> bool:
-        """True if the pause annotation is set."""
         return is_pause(self.owner.metadata.annotations)
 
     @property
     def is_deleting(self) -> bool:
-        """True if the resource is being deleted."""
         return self.owner.metadata.deletion_timestamp is not None
 
     @property
     def has_finalizer(self) -> bool:
-        """True if the resource has our finalizer."""
         return FINALIZER in self.owner.metadata.finalizers
 
     @property

@@ -562,7 +562,6 @@ class PendingVerdicts:
             task.cancel()
 
     async def close(self) -> None:
-        """Cancel all pending verdicts."""
         tasks = tuple(self._under_way.values())
         for ref in tuple(self._under_way):
             self.forget(ref)

@@ -182,31 +182,24 @@ class Unstored(kopf.DiffBaseStorage):
     """No last state of an object, which kopf would copy for each event: it detects no changes."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
-        """Nothing."""
         return kopf.BodyEssence()
 
     def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        """Nothing."""
         return None
 
-    def store(self, **_: Any) -> None:
-        """Store nothing."""
+    def store(self, **_: Any) -> None: ...
 
 
 class Unprogressed(kopf.ProgressStorage):
     """No progress of handlers: there are none that kopf would call again."""
 
-    def fetch(self, **_: Any) -> None:
-        """Nothing."""
+    def fetch(self, **_: Any) -> None: ...
 
-    def store(self, **_: Any) -> None:
-        """Store nothing."""
+    def store(self, **_: Any) -> None: ...
 
-    def purge(self, **_: Any) -> None:
-        """Purge nothing."""
+    def purge(self, **_: Any) -> None: ...
 
-    def touch(self, **_: Any) -> None:
-        """Touch nothing."""
+    def touch(self, **_: Any) -> None: ...
 
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
         """Leave it as it is."""

@@ -242,12 +242,10 @@ class Running:
 
     @property
     def feed(self) -> Feed:
-        """Takes what watches report."""
         return self.operator.feed
 
     @property
     def trouble(self) -> str:
-        """The reason to restart it; empty if it works."""
         seconds = self.operator.controller.seconds_since_heartbeat
         if seconds > HEARTBEAT_TIMEOUT:
             return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"

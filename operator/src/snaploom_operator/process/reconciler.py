@@ -83,7 +83,6 @@ class Controller:
         return self._clock() - self._last_beat
 
     def start(self, workers: int) -> None:
-        """Start the workers."""
         self._last_beat = self._clock()
         self._queue.add(SENTINEL)
         for number in range(workers):

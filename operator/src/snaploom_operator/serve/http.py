@@ -207,7 +207,6 @@ class _Site(web.BaseSite):
         return f"{self._host or '*'}:{self._port}"
 
     async def start(self) -> None:
-        """Start to listen."""
         await super().start()
         server = self._runner.server
         assert server is not None  # set by AppRunner.setup

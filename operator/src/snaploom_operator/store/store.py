@@ -535,13 +535,11 @@ class PathIndex:
         self._below: defaultdict[str, set[Ref]] = defaultdict(set)
 
     def add(self, path: str, ref: Ref) -> None:
-        """Add an object at a path."""
         self._at[path].add(ref)
         for above in _above(path):
             self._below[above].add(ref)
 
     def discard(self, path: str, ref: Ref) -> None:
-        """Remove an object from a path."""
         _drop(self._at, path, ref)
         for above in _above(path):
             _drop(self._below, above, ref)
@@ -560,13 +558,11 @@ class Folders:
         self._sources = PathIndex()
 
     def add(self, ref: Ref, folders: Iterable[str]) -> None:
-        """Add an output or a source with its folders."""
         index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
         for path in folders:
             index.add(path, ref)
 
     def discard(self, ref: Ref, folders: Iterable[str]) -> None:
-        """Remove an output or a source from its folders."""
         index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
         for path in folders:
             index.discard(path, ref)

@@ -71,17 +71,17 @@ class ApplicationForm(Protocol):
     """Builds and parses the applications of one submitter."""
 
     @property
-    def submitter(self) -> Submitter:
-        """The submitter."""
-        ...
+    def submitter(self) -> Submitter: ...
 
     @property
-    def resource(self) -> ApiResource:
-        """Kind of its objects."""
-        ...
+    def resource(self) -> ApiResource: ...
 
     def manifest(self, request: RunRequest) -> JsonObject:
-        """The object that runs the job, complete, so that no webhook changes it."""
+        """The object that runs the job, complete, so that no webhook changes it.
+
+        Raises:
+            SparkSettingsRefused: the resource's settings reach beyond its own pods.
+        """
         ...
 
     def read(self, stored: JsonObject) -> Application | None:
@@ -298,7 +298,6 @@ class LocalForm:
         return application_object(self.resource, request, {"data": data}, local.ROLE)
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run of a ConfigMap; None if it is not a local run."""
         if Metadata.of(stored).labels.get(LABEL_ROLE) != local.ROLE:
             return None
         data = mapping_in(stored, "data")
@@ -316,18 +315,12 @@ class SparkOperatorForm:
     resource: ApiResource = SPARK_APPLICATIONS
 
     def manifest(self, request: RunRequest) -> JsonObject:
-        """The SparkApplication of a run.
-
-        Raises:
-            SparkSettingsRefused: the resource's settings reach beyond its own pods.
-        """
         spark = checked_settings(request)
         spec = _spec(request, spark, sizes(spark))
         made = application_object(self.resource, request, {"spec": spec})
         return queued(made, request.settings.queue_scheduler, request.owner.spec.run.queue)
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run of a SparkApplication; None if it is not ours."""
         reported = mapping_in(mapping_in(stored, "status"), "applicationState")
         state, message = known_state(
             text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
@@ -412,11 +405,6 @@ class ApacheSparkForm:
     resource: ApiResource = APACHE_SPARK_APPLICATIONS
 
     def manifest(self, request: RunRequest) -> JsonObject:
-        """The SparkApplication of a run.
-
-        Raises:
-            SparkSettingsRefused: the resource's settings reach beyond its own pods.
-        """
         spark = checked_settings(request)
         spec: JsonValue = {
             "runtimeVersions": {"sparkVersion": spark.spark_version},
@@ -435,7 +423,6 @@ class ApacheSparkForm:
         return application_object(self.resource, request, {"spec": spec})
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run of a SparkApplication; None if it is not ours."""
         status = mapping_in(stored, "status")
         current = mapping_in(status, "currentState")
         word, message = text_in(current, "currentStateSummary"), text_in(current, "message")

@@ -49,7 +49,6 @@ class ProcessName:
 
     @classmethod
     def of_this(cls) -> ProcessName:
-        """The current process."""
         return cls(os.getpid(), _start_of(os.getpid()))
 
     @property
@@ -59,7 +58,6 @@ class ProcessName:
 
     @property
     def is_session_leader(self) -> bool:
-        """True for a session leader, as every job is."""
         try:
             return os.getsid(self.pid) == self.pid
         except OSError:
@@ -76,7 +74,6 @@ class LocalProcess:
         self.name = ProcessName(process.pid, _start_of(process.pid))
 
     def permit(self) -> None:
-        """Open its gate."""
         if self._gate is not None:
             with suppress(BrokenPipeError):
                 os.write(self._gate, b"\n")

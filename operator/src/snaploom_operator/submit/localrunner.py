@@ -103,7 +103,6 @@ class _Found:
 
     @property
     def process(self) -> ProcessName | None:
-        """Its recorded process."""
         return ProcessName.parse(text_in(self.data, local.PROCESS))
 
     @property

@@ -131,14 +131,12 @@ class HadoopObjectStore:
             self._in_directory(target, lambda: self._rename(temporary, target, "OVERWRITE"))
 
     def get(self, key: str, limit: int | None = None) -> bytes:
-        """Read a whole file, or one byte more than it may have."""
         content = self._read(key, 0, None if limit is None else limit + 1)
         if limit is not None and len(content) > limit:
             raise objectstore.too_large(f"{self._uri}{key}", len(content), limit)
         return content
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Read a part of a file."""
         return self._read(key, start, length)
 
     def head(self, key: str) -> objectstore.ObjectInfo | None:

@@ -342,7 +342,6 @@ class OneSided:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {"column": self.path, "type": self.type}
 
 
@@ -358,7 +357,6 @@ class Retyped:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "column": self.path,
             "before": self.before,
@@ -387,7 +385,6 @@ class CommonFields:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "added": [one.document for one in self.added],
             "removed": [one.document for one in self.removed],

@@ -94,7 +94,6 @@ class Deviation:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "verdict": self.verdict.value,
             "subject": self.subject,

@@ -67,7 +67,6 @@ class PublishedTable:
 
     @property
     def output(self) -> OutputDataset:
-        """The output."""
         return self.bundle.output
 
 

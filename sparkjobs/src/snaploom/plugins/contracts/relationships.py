@@ -67,7 +67,6 @@ class JoinProof:
 
     @property
     def counts(self) -> JsonValue:
-        """For programs."""
         return {
             "snapshots": self.snapshots,
             "rows": self.rows,

@@ -406,7 +406,6 @@ class LineageRun:
 
     @cached_property
     def tree(self) -> JoinTree:
-        """Its join tree."""
         return plan_offline(self.bundle).tree
 
     def snapshot(self, time: str) -> UUID:

@@ -285,7 +285,6 @@ class _PageServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """End a connection."""
         self._begun.pop(request, None)
         super().shutdown_request(request)
 
@@ -334,7 +333,6 @@ class _PageHandler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """A page."""
         self._answer(with_body=True)
 
     def do_HEAD(self) -> None:

@@ -253,7 +253,6 @@ class Node:
 
     @property
     def title(self) -> str:
-        """Its name for readers."""
         return self.field_name or self.source
 
 

@@ -324,7 +324,6 @@ class DrawnStatus(Status):
 
     @property
     def is_ok(self) -> bool:
-        """Whether every output can be read and run, and none is stale."""
         return not any(page.problem or page.errors or page.is_stale for page in self.outputs)
 
     def __str__(self) -> str:
@@ -405,11 +404,9 @@ class DrawnPages(Pages):
 
     @property
     def html(self) -> str:
-        """The page of a single output, or the overview of several: one document."""
         return site_of(self.outputs, self.now)[INDEX]
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """As `Pages.save`."""
         try:
             return write_site(Path(folder), site_of(self.outputs, self.now))
         except OSError as error:

@@ -70,7 +70,6 @@ class StatusPage:
 
     @property
     def title(self) -> str:
-        """Its name for readers."""
         return f"{self.namespace}/{self.output.name}"
 
     @property
