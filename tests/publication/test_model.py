@@ -2,7 +2,7 @@
 
 Two writers of the same snapshot, a pruner, a collector of garbage, a run that sweeps at its end,
 and a reader run the real code on one store, step by step
-(`publication.modelcheck`). In every state that can be reached:
+(`support.storage.modelcheck`). In every state that can be reached:
 
 - the files of every live snapshot are there, and whole;
 - of a snapshot time one version is live at most, and the log has no gap or contradiction;
@@ -25,7 +25,9 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import pytest
-from publication.modelcheck import (
+from support.runner.proofscope import IS_WHOLE
+from support.storage.folders import IDENTITY, SETTINGS, a_target, agrees, day
+from support.storage.modelcheck import (
     Actor,
     Content,
     Explorer,
@@ -34,8 +36,6 @@ from publication.modelcheck import (
     Seen,
     is_quiet,
 )
-from support.runner.proofscope import IS_WHOLE
-from support.storage.folders import IDENTITY, SETTINGS, a_target, agrees, day
 
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.files.objectstore import STORE_FAILURES, ObjectInfo

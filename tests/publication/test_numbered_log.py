@@ -1,7 +1,7 @@
 """A numbered log, explored to the end: every order of steps, lost answers, late puts and crashes.
 
 Writers append to one log, and a reader goes through it
-(`publication.modelcheck`). In every state:
+(`support.storage.modelcheck`). In every state:
 
 - numbers have no gap, and what stands under one never changes;
 - a document whose writer was answered stands in the log once, under the number that it was given;
@@ -16,8 +16,8 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 
 import pytest
-from publication.modelcheck import Actor, Call, Content, Explorer, Mishaps, PlayedStore, Seen
 from support.runner.proofscope import IS_WHOLE
+from support.storage.modelcheck import Actor, Call, Content, Explorer, Mishaps, PlayedStore, Seen
 
 from snaploom.errors import StorageError
 from snaploom.output import documents as numberedlog
