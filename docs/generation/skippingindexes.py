@@ -129,7 +129,7 @@ An index covers a file only while it is the file that was indexed. `snaploom ind
 the comparison (`same file`, and `sameFile` in JSON), always of path, length and modification time:
 
 | files in | also compared |
-|---|---|
+|-|-|
 | a local disk, a mounted volume | inode and change time |
 | a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | the tag, if both the index \
 and the query's listing have it |
