@@ -36,7 +36,7 @@ class FaultKind(StrEnum):
     DOCUMENT = "DOCUMENT"
     """A schema or data model is absent, or its content does not match its name."""
     TABLE = "TABLE"
-    """The output's Iceberg table has another state than the manifest."""
+    """The output's table has another state than the manifest."""
     FILE = "FILE"
     """A published file is absent, has another size, or cannot be read."""
     ROWS = "ROWS"
@@ -122,7 +122,7 @@ def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
 def check_table(
     store: ObjectStore, state: FolderState, library: TableLibrary | None = None
 ) -> Iterator[Fault]:
-    """Faults of snapshots whose version in the Iceberg table differs from that in the log.
+    """Faults of snapshots whose version in the table differs from that in the log.
 
     A table of a catalog is looked at with a library only, and so are the rows that it shows.
     """

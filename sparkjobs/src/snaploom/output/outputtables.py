@@ -14,7 +14,9 @@ from typing import Protocol
 from snaploom.errors import PublicationError, SnaploomError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos
+from snaploom.models.outputdataset import DataFormat
 from snaploom.output import icebergtable, tablehistory
+from snaploom.output.deltatable import DeltaTable
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import FolderSettings, TombstoneRecord
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
@@ -72,6 +74,8 @@ def output_table(
     store: ObjectStore, settings: FolderSettings | None, library: icebergtable.TableLibrary | None
 ) -> OutputTable | None:
     """The table of a folder; None where it is in a catalog, which nothing at hand leads to."""
+    if settings is not None and settings.data_format == DataFormat.DELTA:
+        return DeltaTable(store)
     if settings is None or settings.table is None:
         return FolderTable(store, library)
     return None if library is None else CatalogedTable(store, library.of_catalog(settings.table))
