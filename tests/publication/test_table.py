@@ -411,3 +411,21 @@ def test_collector_keeps_files_that_another_writer_made_live_again(folder: Folde
     with pytest.raises(SnapshotsHeld):
         collect_garbage(folder, found, a_run(start=now()))
     assert data_files(folder.store) == before
+
+
+@OF_DELTA
+@pytest.mark.parametrize("line", [b"add", b"[1]", b'{"add": 7}', b'{"add": ' * 10**5])
+def test_version_of_a_table_that_is_none_is_refused(folder: Folder, line: bytes) -> None:
+    folder.store.put_if_absent(delta_key(2), line)
+    for _ in range(2):
+        with pytest.raises(ManifestCorrupt):
+            published_in_table(folder, 0)
+
+
+@OF_DELTA
+def test_run_stays_revoked_when_others_restore_an_older_version(folder: Folder) -> None:
+    late = a_run()
+    folder.revoke([late.run_id], a_run())
+    put_by_another(folder.store, delta_actions(folder.store)[2])
+    with pytest.raises(RunRevoked):
+        published_in_table(opened(folder.store), 0, late)

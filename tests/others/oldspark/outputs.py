@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -76,9 +76,9 @@ class Kind:
     def history(self, folder: Path) -> list[dict[str, str]]:
         """Summaries of the table's snapshots, the oldest first."""
         if self.form == "delta":
-            found = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.place(folder)}`").collect()
-            ours = (row.userMetadata for row in sorted(found) if row.userMetadata)
-            return [json.loads(metadata) for metadata in ours]
+            found = DataFrame(self.delta(folder).history(), self.spark).orderBy("version")
+            ours = [row.userMetadata for row in found.select("userMetadata").collect()]
+            return [json.loads(metadata) for metadata in ours if metadata]
         place = f"{self.catalog}.{self.name}.snapshots" if self.catalog else ""
         reader = self.spark.read.format("iceberg")
         frame = reader.load(place or f"file://{folder}/iceberg#snapshots")
@@ -99,15 +99,20 @@ class Kind:
         found = (table.scan().to_arrow().to_pylist(), polars.to_dicts(), duckdb)
         return [ordered(rows) for rows in found]
 
-    def rollback(self, folder: Path) -> str:
-        """SQL that makes the version live again which is live now."""
+    def delta(self, folder: Path) -> Any:
+        """The table by the library of Delta."""
+        tables = self.spark._jvm.io.delta.tables.DeltaTable
+        return tables.forPath(self.spark._jsparkSession, self.place(folder))
+
+    def rollback(self, folder: Path) -> Callable[[], object]:
+        """What makes the version live again which is live now."""
         if self.form == "delta":
-            table = f"delta.`{self.place(folder)}`"
-            version = self.spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()["version"]
-            return f"RESTORE TABLE {table} TO VERSION AS OF {version}"
+            newest = len(list((folder / "data" / "_delta_log").glob("*.json"))) - 1
+            return lambda: self.delta(folder).restoreToVersion(newest)
         refs = self.spark.table(f"{self.catalog}.{self.name}.refs").where("name = 'main'")
         newest = refs.first()["snapshot_id"]
-        return f"CALL {self.catalog}.system.rollback_to_snapshot('{self.name}', {newest})"
+        call = f"CALL {self.catalog}.system.rollback_to_snapshot('{self.name}', {newest})"
+        return lambda: self.spark.sql(call)
 
     def _newest(self, folder: Path) -> str:
         if self.catalog:
@@ -383,7 +388,7 @@ def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
     when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", NOW, "--acknowledge-readers")
     restate = ("restate", "wide", "-f", shop.write(), *when, "--reason", "wrong")
     assert snaploom(*restate).code == 0
-    spark.sql(roll_back)
+    roll_back()
     refused = gc(shop, kind)
     assert (refused.code, "shows files that are to be removed" in refused.err) == (1, True)
     assert rows(kind.table(shop.published)) == before
@@ -443,15 +448,10 @@ def test_commits_of_others_to_a_table_of_delta_are_kept_and_vacuum_removes_nothi
     kept = shop.folder / "orders" / f"{DAYS[2]}.parquet"
     later = kept.rename(shop.folder / "later.parquet")
     shop.run()
-    table, files = (
-        f"delta.`{kind.place(shop.published)}`",
-        sorted(shop.published.rglob("*.parquet")),
-    )
-    spark.table(table).limit(1).write.format("delta").mode("append").save(
-        kind.place(shop.published)
-    )
-    spark.sql(f"OPTIMIZE {table}")
-    spark.sql(f"VACUUM {table}")
+    place, files = kind.place(shop.published), sorted(shop.published.rglob("*.parquet"))
+    kind.table(shop.published).limit(1).write.format("delta").mode("append").save(place)
+    kind.delta(shop.published).optimize().executeCompaction()
+    kind.delta(shop.published).vacuum()
     assert set(files) <= set(shop.published.rglob("*.parquet"))
     later.rename(kept)
     assert published(shop) == [DAYS[2]]

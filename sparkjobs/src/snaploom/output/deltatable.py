@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -36,7 +37,7 @@ from snaploom.output.icebergtable import (
     TableVersion,
 )
 from snaploom.output.manifest import commit_unknown
-from snaploom.output.tablehistory import SnapshotsHeld
+from snaploom.output.tablehistory import shown_again
 from snaploom.types.schemas import (
     Array,
     Field,
@@ -71,13 +72,13 @@ def delta_key(number: int) -> str:
 
 @dataclass
 class _Replayed:
-    """What the log says up to a version."""
+    """State of a table, as its log gives it up to a version."""
 
     number: int = 0
     metadata: Action = field(default_factory=dict)
     protocol: Action = field(default_factory=dict)
     files: dict[str, Action] = field(default_factory=dict)
-    """What each file was added with, by its path below `data/`."""
+    """Action that added each file, by its path below `data/`."""
     last_commit: str = ""
     revoked: set[str] = field(default_factory=set)
     """Runs that were revoked in any version: others may restore an older one."""
@@ -86,10 +87,12 @@ class _Replayed:
         """Go on with the next version, all of it or nothing."""
         name = f"{uri}{delta_key(self.number + 1)}"
         lines = [parse_object(line, name, TABLE_VERSION) for line in document.splitlines()]
+        actions = [pair for line in lines for pair in line.items() if pair[1] is not None]
+        if not all(isinstance(action, dict) for _, action in actions):
+            raise corrupt(name, "an action that is no object")
         self.number += 1
-        for kind, action in (pair for line in lines for pair in line.items()):
-            if isinstance(action, dict):
-                self._take(kind, action)
+        for kind, action in actions:
+            self._take(kind, cast(Action, action))
 
     def _take(self, kind: str, action: Action) -> None:
         path = unquote(str(action.get("path", "")))
@@ -123,7 +126,7 @@ class _Replayed:
 
 
 def _summary(metadata: JsonValue) -> dict[str, str]:
-    """What a version of ours says of itself; nothing for another's."""
+    """Summary of a version of ours; empty for another's."""
     try:
         found = json.loads(metadata) if isinstance(metadata, str) else None
     except (ValueError, RecursionError):
@@ -211,12 +214,7 @@ class DeltaTable:
             key for key in sorted(files) if key.removeprefix(layout.DATA) in self._replayed.files
         ]
         if held:
-            raise SnapshotsHeld(
-                f"the Delta table in {self.store.uri}{layout.DATA} shows what is to be removed",
-                found=", ".join(held[:3]),
-                expected="a table that shows what is published",
-                hint="restate what others rolled back or added; until then the files stay",
-            )
+            raise shown_again(f"{self.store.uri}{layout.DATA}", held)
 
     def _append(
         self, number: int, operation: str, summary: Mapping[str, str], actions: list[Action]

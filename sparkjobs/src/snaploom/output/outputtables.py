@@ -237,13 +237,7 @@ class CatalogedTable:
         if unused:
             self.table.forget(unused)
         if held := {key for number, keys in shown.items() if number not in unused for key in keys}:
-            raise tablehistory.SnapshotsHeld(
-                f"the table {self.table.name} shows files that are to be removed",
-                found=", ".join(sorted(held)[:3]),
-                expected="snapshots, tags and branches that show what is published",
-                hint="restate what others rolled back or added, and let them drop their tags, "
-                "branches and snapshots; until then the files stay",
-            )
+            raise tablehistory.shown_again(self.table.name, sorted(held))
         if forgotten:
             tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
 
