@@ -173,7 +173,7 @@ class DeltaTable:
 
     def begin(self, schema: str, field_name: str) -> None:
         """As `OutputTable.begin`."""
-        metadata: Action = {
+        metadata: dict[str, JsonValue] = {
             "id": str(uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": _with_columns(_NO_COLUMNS, schema, field_name),
