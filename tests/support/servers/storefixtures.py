@@ -25,7 +25,7 @@ OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]
 def running_hdfs(folder: Path) -> Iterator[str]:
     """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
     port = free_port()
-    with _running("hdfs", folder, [], folder, port):
+    with _running("hdfs", folder, _jars("hdfs"), folder, port):
         yield f"hdfs://127.0.0.1:{port}"
 
 
@@ -35,18 +35,29 @@ def running_catalog(folder: Path, postgres: Postgres) -> Iterator[S3Server]:
     port, url = free_port(), f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres"
     login = (url, USER, PASSWORD, f"file://{folder}")
     drivers = [str(jar) for jar in driver_jars().glob("postgresql-*.jar")]
-    with _running("catalog", folder, drivers, port, *login):
+    with _running("catalog", folder, [*_jars("catalog"), *drivers], port, *login):
         yield S3Server(f"http://127.0.0.1:{port}", "")
 
 
 @contextmanager
-def _running(component: str, folder: Path, more: list[str], *arguments: object) -> Iterator[None]:
+def running_metastore(folder: Path, keeps_types: str = "false") -> Iterator[int]:
+    """Hive's own metastore, of Spark's jars; yields its port.
+
+    One that keeps types, as Hive's do by default, refuses a column of another at its position.
+    """
+    port = free_port()
+    with _running("metastore", folder, [f"{SPARK_JARS}/*"], port, folder, keeps_types):
+        yield port
+
+
+def _jars(component: str) -> list[str]:
+    of_spark = (jar for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar"))
+    return [f"{s3servers.installed('jars', component)}/*", *map(str, of_spark)]
+
+
+@contextmanager
+def _running(component: str, folder: Path, jars: list[str], *arguments: object) -> Iterator[None]:
     """The server of a component, until its input ends."""
-    jars = [
-        f"{s3servers.installed('jars', component)}/*",
-        *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
-        *more,
-    ]
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command += ["-cp", ":".join(jars), str(COMPONENTS / component / "Server.java")]
     log = folder / "server.log"
@@ -106,3 +117,10 @@ def rest_catalog(
     """Iceberg's own REST catalog."""
     with running_catalog(tmp_path_factory.mktemp("catalog"), postgres) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Port of a metastore of Hive."""
+    with running_metastore(tmp_path_factory.mktemp("metastore")) as port:
+        yield port

@@ -353,6 +353,10 @@ class JavaCatalogTable:
         except Py4JError as error:
             if not _is(error, "AlreadyExistsException"):
                 raise _catalog_failed(self.name, error) from error
+            # Hive's claims it as well when it got no lock, after minutes.
+            if self.loaded() is None:
+                fault = "claims that the table is there, and has none"
+                raise _catalog_failed(self.name, error, fault) from error
 
     def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
@@ -474,7 +478,16 @@ class JavaCatalogTable:
             table.operations().commit(start, made)
         except Py4JError as error:
             if _is(error, "CommitFailedException"):
+                # Iceberg has waited long for a lock of Hive's, and committed nothing.
+                if "hive.LockException" in _words(error):
+                    raise _catalog_failed(self.name, error) from error
                 return False
+            if "incompatible with the existing columns" in _words(error):
+                setting = "hive.metastore.disallow.incompatible.col.type.changes"
+                fault = (
+                    f"Hive's metastore keeps types in their places, unless its {setting} is false"
+                )
+                raise _incompatible(fault, [_words(error)]) from error
             raise CommitOutcomeUnknown(
                 f"nothing shows whether the table {self.name} has the commit",
                 found=_words(error),
@@ -528,13 +541,16 @@ def _is(error: Exception, *names: str) -> bool:
     return raised.rpartition(".")[2] in names
 
 
-def _catalog_failed(name: str, error: Exception) -> CatalogFailed:
+def _catalog_failed(
+    name: str, error: Exception, fault: str = "does not serve the table"
+) -> CatalogFailed:
     return CatalogFailed(
-        f"the catalog of {name} does not serve the table",
+        f"the catalog of {name} {fault}",
         path="spec.outputFolder.table",
         found=_words(error),
         expected="a catalog that answers, and lets the run read and change the table",
-        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows",
+        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows; "
+        "Hive's must give locks, and end those of dead clients",
     )
 
 
