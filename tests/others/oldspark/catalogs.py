@@ -318,6 +318,29 @@ def locked(lake: Lake, port: int) -> Iterator[None]:
         client.close()
 
 
+class SeenTooEarly:
+    """A catalog to which another client adds the namespace after it was asked for it."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+
+    def namespaceExists(self, namespace: Any) -> bool:  # noqa: N802 - as Java has it
+        self._catalog.createNamespace(namespace)
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+
+def test_namespace_that_another_run_makes_meanwhile_is_used(lake: Lake) -> None:
+    table = IcebergLibrary(lake.spark).of_catalog(lake.name)
+    late = replace(table, catalog=SeenTooEarly(table.catalog))
+    late.create(f"file://{lake.place}/", SCHEMA, "a", {"owner": "us"})
+    found = table.read()
+    assert found is not None
+    assert found.properties["owner"] == "us"
+
+
 def test_compaction_and_expiry_by_others_harm_neither_table_nor_folder(lake: Lake) -> None:
     folder = lake.folder()
     for day in (0, 1):

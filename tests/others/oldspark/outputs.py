@@ -302,7 +302,7 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
     assert rows(kind.table(shop.published)) == found
 
 
-@pytest.mark.parametrize("kind", [""], ids=["folder"], indirect=True)
+@pytest.mark.parametrize("kind", ["folder"], indirect=True)
 def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty(
     spark, kind, tmp_path
 ) -> None:

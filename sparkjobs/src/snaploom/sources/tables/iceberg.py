@@ -344,9 +344,7 @@ class JavaCatalogTable:
         """As `CatalogTable.create`, in a namespace that is made where there is none."""
         try:
             metadata = self.library.begun(folder, schema, field_name, properties)
-            namespace = self._identifier.namespace()
-            if not self.catalog.namespaceExists(namespace):
-                self.catalog.createNamespace(namespace)
+            self._ensure_namespace(self._identifier.namespace())
             builder = self.catalog.buildTable(self._identifier, metadata.schema())
             builder = builder.withPartitionSpec(metadata.spec()).withLocation(metadata.location())
             builder.withProperties(metadata.properties()).create()
@@ -357,6 +355,16 @@ class JavaCatalogTable:
             if self.loaded() is None:
                 fault = "claims that the table is there, and has none"
                 raise _catalog_failed(self.name, error, fault) from error
+
+    def _ensure_namespace(self, namespace: JavaObject) -> None:
+        if self.catalog.namespaceExists(namespace):
+            return
+        try:
+            self.catalog.createNamespace(namespace)
+        except Py4JError as error:
+            # Another output's first run may have been faster.
+            if not _is(error, "AlreadyExistsException"):
+                raise
 
     def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
