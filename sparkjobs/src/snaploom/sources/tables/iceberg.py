@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -119,10 +119,8 @@ class IcebergLibrary:
             )
         conf = self.session._jsparkSession.sessionState().newHadoopConf()
         catalogs = jvm_of(self.session).org.apache.iceberg.CatalogUtil
-        try:
+        with _served(name):
             return catalogs.buildIcebergCatalog(name, self.map(settings), conf)
-        except _FAILURES as error:
-            raise _catalog_failed(name, error) from error
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """As `TableLibrary.created`."""
@@ -323,11 +321,9 @@ class JavaCatalogTable:
         table = self.loaded()
         if table is None:
             return None
-        try:
+        with _served(self.name):
             metadata = table.operations().current()
             return TableVersion(0, json.loads(self.library.document(metadata)))
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def loaded(self) -> JavaObject | None:
         """Iceberg's table as it is now; None where there is none. Raises `CatalogFailed`."""
@@ -409,17 +405,15 @@ class JavaCatalogTable:
 
     def lists(self) -> frozenset[str]:
         """As `CatalogTable.lists`."""
-        try:
+        with _served(self.name):
             return lists_of(self._load())
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
         """As `CatalogTable.showing`, by name: names of files have the run, and are given once."""
         wanted = {key.rpartition("/")[2]: key for key in files}
         found: dict[str, frozenset[str]] = {}
         shown: dict[int, frozenset[str]] = {}
-        try:
+        with _served(self.name):
             table = self._load()
             evaluators = self._evaluators(table, {layout.partition_of(key) for key in files})
             for snapshot in table.snapshots():
@@ -432,8 +426,6 @@ class JavaCatalogTable:
                     if found[path]:
                         number = snapshot.snapshotId()
                         shown[number] = shown.get(number, frozenset()) | found[path]
-        except _FAILURES as error:
-            raise _catalog_failed(self.name, error) from error
         return shown
 
     def _evaluators(self, table: JavaObject, partitions: Collection[str]) -> dict[int, JavaObject]:
@@ -460,23 +452,19 @@ class JavaCatalogTable:
 
     def rows(self, field_name: str) -> Mapping[str, int]:
         """As `CatalogTable.rows`."""
-        try:
+        with _served(self.name):
             table = self._load()
             newest = table.currentSnapshot()
             if newest is None:
                 return {}
             frame = self.library.frame(table, newest.snapshotId())
             counted = frame.groupBy(frame[field_name].cast("string")).count().collect()
-        except _FAILURES as error:
-            raise _catalog_failed(self.name, error) from error
         return {str(row[0]): row[1] for row in counted}
 
     def drop(self) -> None:
         """As `CatalogTable.drop`."""
-        try:
+        with _served(self.name):
             self.catalog.dropTable(self._identifier, False)
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def _load(self) -> JavaObject:
         return self.catalog.loadTable(self._identifier)
@@ -547,6 +535,15 @@ def _is(error: Exception, *names: str) -> bool:
         return False
     raised = str(error.java_exception.getClass().getName())
     return raised.rpartition(".")[2] in names
+
+
+@contextmanager
+def _served(name: str) -> Iterator[None]:
+    """Turn failures of a catalog, or of a table of it, into `CatalogFailed`."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise _catalog_failed(name, error) from error
 
 
 def _catalog_failed(
