@@ -42,17 +42,18 @@ def rows_by_duckdb(table: str, catalog: str = "") -> list[dict[str, Any]]:
     DuckDB's extension for Iceberg is made for another version of it than the environment has.
     """
     folder = _output_of("apart", "duckdbtables")
-    program = [sys.executable, "-c", _DUCKDB, folder, table, catalog]
-    environment = {**os.environ, "PYTHONPATH": folder}
-    done = subprocess.run(program, env=environment, text=True, capture_output=True, check=False)
+    program = [sys.executable, "-c", DUCKDB_READER, folder, table, catalog, ""]
+    done = subprocess.run(program, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
 
 
-_DUCKDB = """
-import json, sys, glob, duckdb
-folder, table, catalog = sys.argv[1:]
+DUCKDB_READER = """
+import json, os, sys, glob
+folder, table, catalog, target = sys.argv[1:]
+sys.path.insert(0, folder)
+import duckdb
 reader = duckdb.connect()
 for name in ("avro", "httpfs", "iceberg"):
     (path,) = glob.glob(f"{folder}/duckdb_extension_{name}/extensions/*/{name}.duckdb_extension")
@@ -61,9 +62,18 @@ if catalog:
     options = f"TYPE iceberg, ENDPOINT '{catalog}', AUTHORIZATION_TYPE 'none'"
     reader.execute(f"ATTACH '' AS lake ({options})")
 place = f"lake.{table}" if catalog else f"iceberg_scan('{table}')"
-found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
-print(json.dumps([json.loads(row) for row, in found]))
+if target:
+    names = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION", "ENDPOINT_URL")
+    key, secret, region, url = (os.environ[f"AWS_{name}"] for name in names)
+    login = f"KEY_ID '{key}', SECRET '{secret}', REGION '{region}'"
+    server = f"ENDPOINT '{url.partition('://')[2]}', URL_STYLE path, USE_SSL false"
+    reader.execute(f"CREATE SECRET (TYPE s3, {login}, {server})")
+    reader.execute(f"COPY {place} TO '{target}' (FORMAT parquet)")
+else:
+    found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
+    print(json.dumps([json.loads(row) for row, in found]))
 """
+"""Program of Python: a table's rows as JSON, or from a bucket into a file `target`."""
 
 
 def comet_jar() -> Path:
