@@ -273,9 +273,10 @@ def read_elsewhere(upgraded: Flights, bucket: Bucket, postgres: Postgres, stages
     """The output as a table of a catalog, which DuckDB has copied in a pod of its own to a file."""
     flights, folder = bucket.flights, tmp_path_factory.mktemp("catalog")
     (jar,) = fetched_jars("tables").glob("iceberg-spark-runtime-*.jar")
-    duckdb_folder = Path(s3servers.installed("apart", "duckdbtables"))
+    program = shutil.copytree(s3servers.installed("apart", "duckdbtables"), folder / "duckdb",
+                              ignore=shutil.ignore_patterns("*delta*"))  # fmt: skip
     flights.open_console()
-    for copied in (jar, duckdb_folder):
+    for copied in (jar, program):
         flights.copy_in(copied)
     with running_catalog(folder, postgres, flights.whole.host, bucket.server) as catalog:
         spark = {
@@ -297,7 +298,7 @@ def read_elsewhere(upgraded: Flights, bucket: Bucket, postgres: Postgres, stages
         flights.apply(secret, declared)
         with stages.stage("table of a catalog"):
             flights.wait("outputdataset/flights-table")
-        arguments = (f"{PLACE}/{duckdb_folder.name}", "flights.wide", catalog.endpoint)
+        arguments = (f"{PLACE}/{program.name}", "flights.wide", catalog.endpoint)
         flights.read_alone(DUCKDB_READER, *arguments, f"{PLACE}/read.parquet")
     return flights.copy_out("read.parquet", folder / "read.parquet")
 
