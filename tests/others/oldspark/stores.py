@@ -24,10 +24,10 @@ HOUR = 3600 * 1_000_000_000
 
 
 @pytest.fixture(params=["s3", "hdfs"])
-def base(request: pytest.FixtureRequest, spark: SparkSession) -> str:
+def base(request: pytest.FixtureRequest, form: str, spark: SparkSession) -> str:
     if request.param == "s3":
-        return f"s3://{BUCKET}/tables"
-    return f"{request.getfixturevalue('hdfs')}/tables"
+        return f"s3://{BUCKET}/{form}"
+    return f"{request.getfixturevalue('hdfs')}/{form}"
 
 
 @pytest.fixture(params=["iceberg", "delta"])
