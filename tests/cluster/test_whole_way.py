@@ -299,7 +299,7 @@ def read_elsewhere(upgraded: Flights, bucket: Bucket, postgres: Postgres, stages
         with stages.stage("table of a catalog"):
             flights.wait("outputdataset/flights-table")
         arguments = (f"{PLACE}/{program.name}", "flights.wide", catalog.endpoint)
-        flights.read_alone(DUCKDB_READER, *arguments, f"{PLACE}/read.parquet")
+        flights.run_in_reader(DUCKDB_READER, *arguments, f"{PLACE}/read.parquet")
     return flights.copy_out("read.parquet", folder / "read.parquet")
 
 

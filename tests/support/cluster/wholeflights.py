@@ -169,7 +169,7 @@ class Flights:
         command = ("exec", "--stdin", CONSOLE, "--", "python3", "-", *arguments)
         return self.kubectl(*command, stdin=program.read_text("utf-8"))
 
-    def read_alone(self, program: str, *arguments: str) -> None:
+    def run_in_reader(self, program: str, *arguments: str) -> None:
         """Run a Python program in the reader, where Python finds nothing of ours."""
         unknown = "import importlib.util as found; assert found.find_spec('snaploom') is None\n"
         isolated = ("python3", "-I", "-S", "-c", unknown + program)

@@ -408,16 +408,16 @@ def answered(message: str) -> str:
         document: Mapping[str, object] = json.JSONDecoder().raw_decode(brace + rest)[0]
     except (ValueError, RecursionError):
         head, title = message.partition("<")[0], _TITLE.search(message)
-        said = unescape(title[1]) if title else ""
+        answer = unescape(title[1]) if title else ""
     else:
         inner = document.get("error")
         fields = inner if isinstance(inner, dict) else document
         names = ("type", "error", "message", "error_description")
         texts = {name: text for name in names if isinstance(text := fields.get(name), str)}
         is_error = texts.keys() - {"type"}
-        said = ": ".join(texts.values()) if is_error else " ".join(f"{brace}{rest}".split())
+        answer = ": ".join(texts.values()) if is_error else " ".join(f"{brace}{rest}".split())
     # Iceberg has `null` for the type of error that such an answer lacks.
-    return f"{head.removesuffix('null: ')}{said.strip()}" if said.strip() else message
+    return f"{head.removesuffix('null: ')}{answer.strip()}" if answer.strip() else message
 
 
 def _line_at(text: str, position: int) -> str:
