@@ -29,7 +29,7 @@ OF_SPARK += ["httpclient", "httpcore"]
 def running_hdfs(folder: Path) -> Iterator[str]:
     """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
     port = free_port()
-    with _running("hdfs", folder, [], folder, port):
+    with _running("hdfs", folder, _jars("hdfs"), folder, port):
         yield f"hdfs://127.0.0.1:{port}"
 
 
@@ -52,6 +52,7 @@ def running_catalog(
     if bucket is not None:
         jars.append(f"{s3servers.installed('jars', 's3a')}/*")
         keys = bucket.environment
+    jars += _jars("catalog")  # Last: Iceberg's jar of tests has a class of S3A too.
     files = [f"{key[len(_HADOOP) :]}={value}" for key, value in s3a_settings(keys).items()]
     with _running("catalog", folder, jars, address, port, *login, *files, **keys):
         yield S3Server(f"http://{address}:{port}", "")
@@ -62,15 +63,26 @@ _HADOOP = "spark.hadoop."
 
 
 @contextmanager
+def running_metastore(folder: Path, keeps_types: str = "false") -> Iterator[int]:
+    """Hive's own metastore, of Spark's jars; yields its port.
+
+    One that keeps types, as Hive's do by default, refuses a column of another at its position.
+    """
+    port = free_port()
+    with _running("metastore", folder, [f"{SPARK_JARS}/*"], port, folder, keeps_types):
+        yield port
+
+
+def _jars(component: str) -> list[str]:
+    of_spark = (jar for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar"))
+    return [f"{s3servers.installed('jars', component)}/*", *map(str, of_spark)]
+
+
+@contextmanager
 def _running(
-    component: str, folder: Path, more: list[str], *arguments: object, **environment: str
+    component: str, folder: Path, jars: list[str], *arguments: object, **environment: str
 ) -> Iterator[None]:
     """The server of a component, until its input ends."""
-    jars = [
-        *more,  # First: Iceberg's jar of tests has a class of S3A too.
-        f"{s3servers.installed('jars', component)}/*",
-        *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
-    ]
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command += ["-cp", ":".join(jars), str(COMPONENTS / component / "Server.java")]
     log = folder / "server.log"
@@ -131,3 +143,10 @@ def rest_catalog(
     """Iceberg's own REST catalog."""
     with running_catalog(tmp_path_factory.mktemp("catalog"), postgres) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Port of a metastore of Hive."""
+    with running_metastore(tmp_path_factory.mktemp("metastore")) as port:
+        yield port

@@ -29,6 +29,22 @@ def jdbc_catalog(port: int, password: str) -> dict[str, str]:
     return {"type": "jdbc", "uri": url, "warehouse": "file:///nowhere", **login}
 
 
+def hive_settings(name: str, port: int) -> dict[str, str]:
+    """Settings of a catalog in a metastore of Hive, behind a port of this machine.
+
+    A lock whose answer was lost stays until the metastore misses its heartbeat.
+    """
+    waiting = {
+        "iceberg.hive.lock-creation-timeout-ms": "1000",
+        "iceberg.hive.lock-heartbeat-interval-ms": "500",
+        "iceberg.hive.lock-timeout-ms": "30000",
+        "hive.metastore.client.connect.retry.delay": "0s",
+    }
+    pause = {"table-default.commit.status-check.min-wait-ms": "10"}
+    uri = f"thrift://127.0.0.1:{port}"
+    return catalog_settings(name, type="hive", uri=uri, **pause) | waiting
+
+
 def catalog_settings(name: str, **properties: str) -> dict[str, str]:
     """Settings of Spark for a catalog of Iceberg."""
     prefix = f"spark.sql.catalog.{name}"

@@ -325,15 +325,27 @@ class JavaCatalogTable:
         """As `CatalogTable.create`, in a namespace that is made where there is none."""
         try:
             metadata = self.library.begun(folder, schema, field_name, properties)
-            namespace = self._identifier.namespace()
-            if not self.catalog.namespaceExists(namespace):
-                self.catalog.createNamespace(namespace)
+            self._ensure_namespace(self._identifier.namespace())
             builder = self.catalog.buildTable(self._identifier, metadata.schema())
             builder = builder.withPartitionSpec(metadata.spec()).withLocation(metadata.location())
             builder.withProperties(metadata.properties()).create()
         except Py4JError as error:
             if not _is(error, "AlreadyExistsException"):
                 raise _catalog_failed(self.name, error) from error
+            # Hive's claims it as well when it got no lock, after minutes.
+            if self.loaded() is None:
+                fault = "claims that the table is there, and has none"
+                raise _catalog_failed(self.name, error, fault) from error
+
+    def _ensure_namespace(self, namespace: JavaObject) -> None:
+        if self.catalog.namespaceExists(namespace):
+            return
+        try:
+            self.catalog.createNamespace(namespace)
+        except Py4JError as error:
+            # Another output's first run may have been faster.
+            if not _is(error, "AlreadyExistsException"):
+                raise
 
     def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
@@ -443,7 +455,16 @@ class JavaCatalogTable:
             table.operations().commit(start, made)
         except Py4JError as error:
             if _is(error, "CommitFailedException"):
+                # Iceberg has waited long for a lock of Hive's, and committed nothing.
+                if "hive.LockException" in _words(error):
+                    raise _catalog_failed(self.name, error) from error
                 return False
+            if "incompatible with the existing columns" in _words(error):
+                setting = "hive.metastore.disallow.incompatible.col.type.changes"
+                fault = (
+                    f"Hive's metastore keeps types in their places, unless its {setting} is false"
+                )
+                raise _incompatible(fault, [_words(error)]) from error
             raise CommitOutcomeUnknown(
                 f"nothing shows whether the table {self.name} has the commit",
                 found=_words(error),
@@ -506,13 +527,16 @@ def _served(name: str) -> Iterator[None]:
         raise _catalog_failed(name, error) from error
 
 
-def _catalog_failed(name: str, error: Exception) -> CatalogFailed:
+def _catalog_failed(
+    name: str, error: Exception, fault: str = "does not serve the table"
+) -> CatalogFailed:
     return CatalogFailed(
-        f"the catalog of {name} does not serve the table",
+        f"the catalog of {name} {fault}",
         path="spec.outputFolder.table",
         found=_words(error),
         expected="a catalog that answers, and lets the run read and change the table",
-        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows",
+        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows; "
+        "Hive's must give locks, and end those of dead clients",
     )
 
 
