@@ -34,7 +34,6 @@ from snaploom_operator.objects import (
     Application,
     ApplicationState,
     DriverPod,
-    has_lasted,
     is_past,
     is_pause,
     known_instant,
@@ -296,20 +295,6 @@ class RunView:
         """True if the followed run's phase lasts longer than watches are late."""
         run = self.followed
         return run is not None and is_past(run.since, SETTLE_SECONDS, self.now)
-
-    @property
-    def has_outlasted(self) -> bool:
-        """True if the followed run's phase has certainly lasted longer than it may."""
-        run = self.followed
-        limit = self.time_limit(run.phase) if run is not None else None
-        return run is not None and limit is not None and has_lasted(run.since, limit, self.now)
-
-    def time_limit(self, phase: CurrentPhase) -> float | None:
-        """Seconds that a phase of a run may last; None without a limit."""
-        if phase is CurrentPhase.SUBMITTED:
-            return self.settings.start_timeout_seconds
-        is_running = phase is CurrentPhase.RUNNING
-        return self.settings.active_deadline_seconds if is_running else None
 
     @property
     def answered(self) -> Trigger:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -13,7 +12,7 @@ from snaploom.models.common import EpochNanos, ObjectMeta, Resource, ResourceSta
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.findings import Finding, make_finding
-from snaploom.models.kinds import KIND_BY_NAME, KINDS
+from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.sources.registry import declared
@@ -80,12 +79,6 @@ def _named(resource: Resource) -> Iterator[tuple[str, str]]:
                 yield "OutputDataset", target.output_dataset
 
 
-_STATUSES: Mapping[str, type[ResourceStatus]] = {
-    kind.name: get_args(kind.model.model_fields["status"].annotation)[0] for kind in KINDS
-}
-"""The statuses of our kinds."""
-
-
 def parse_resource(stored: JsonObject) -> Resource | Unparsable:
     """Parse one object of our kinds; never raises for its content."""
     return _content(ref_of(stored), stored, None)
@@ -138,7 +131,9 @@ def _parsed_version(ref: Ref, stored: JsonObject, known: Resource) -> Resource |
     if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
         return _parsed(ref, stored)
     try:
-        status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
+        status = (
+            KIND_BY_NAME[known.kind].status.parse(stored["status"]) if "status" in stored else None
+        )
         return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
     except ValidationError:
         return _parsed(ref, stored)
