@@ -7,19 +7,11 @@ from dataclasses import replace
 
 from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.skippingindex import (
-    RefreshTrigger,
-    SkippingIndex,
-)
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
 from snaploom_operator.decide.readiness import Judged, conclude, crashed
 from snaploom_operator.decide.runsteps import advance_runs
-from snaploom_operator.decide.runview import (
-    DecideSettings,
-    Fault,
-    RunView,
-    Step,
-)
+from snaploom_operator.decide.runview import DecideSettings, Fault, RunView, Step
 from snaploom_operator.decide.statuses import new_status, plan_actions
 from snaploom_operator.decision import (
     Decision,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from snaploom.errors import SnaploomError
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.findings import errors_of
 from snaploom.models.report import Removed, Report, RunPhase, Unpublished
 from snaploom.models.run import (
     ConcurrencyPolicy,
@@ -25,13 +24,7 @@ from snaploom.models.run import (
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.conditions import Reason, fit_text, fit_texts, joined
 from snaploom_operator.decide.remains import beyond_history, recreated
-from snaploom_operator.decide.runview import (
-    SETTLE_SECONDS,
-    Due,
-    Fault,
-    RunView,
-    Step,
-)
+from snaploom_operator.decide.runview import SETTLE_SECONDS, Due, Fault, RunView, Step
 from snaploom_operator.decision import (
     Action,
     AddFinalizer,
@@ -41,12 +34,7 @@ from snaploom_operator.decision import (
     Note,
     RemoveFinalizer,
 )
-from snaploom_operator.objects import (
-    Application,
-    has_lasted,
-    known_instant,
-    later,
-)
+from snaploom_operator.objects import Application, has_lasted, known_instant, later
 from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.manifests import objects_of_run
 
@@ -569,7 +557,7 @@ def _result_text(last: LastRun, report: Report | None) -> str:
 
 
 def _reported_failure(report: Report) -> Verdict:
-    errors = errors_of(report.findings)
+    errors = [finding for finding in report.findings if finding.is_error]
     retryable = report.retryable if report.retryable is not None else not errors
     if report.phase is RunPhase.INTERRUPTED:
         message = report.message or "the job was interrupted, for example by an eviction of its pod"
