@@ -76,7 +76,7 @@ def conclude(
         view: inputs of that step; None for what has no runs, or cannot be read.
     """
     before, now = status.conditions, observed.now
-    fault, upcoming, expiry = judged.fault, None, None
+    fault, upcoming, expiry, grace = judged.fault, None, None, None
     changes: dict[str, object] = {}
     values: tuple[ConditionValue, ...]
     if view is not None and isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
@@ -84,21 +84,27 @@ def conclude(
         is_behind = isinstance(observed, ObservedIndex) and observed.is_overdue
         data = _data_state(after, status, is_behind=is_behind)
         fault, upcoming, expiry = view.fault or step.fault, _next_run_at(after), data.expires
-        values = (*_ready(after, data, fault), *_suspended(after), data.freshness)
+        refusal = view.refusal
+        if fault is None and refusal is not None and refusal.reason == Reason.NAME_TAKEN:
+            fault = Fault(Reason.NAME_TAKEN, refusal.message)
+        grace = _stalls_at(fault, before, now)
+        ready = _ready(after, data, fault, is_arriving=grace is not None)
+        values = (*ready, *_suspended(after), data.freshness)
         changes["next_run_time"] = format_instant(upcoming) if upcoming is not None else None
     elif fault is not None:
-        values = _unusable(fault, before, now)
+        grace = _stalls_at(fault, before, now)
+        values = _unusable(fault, is_arriving=grace is not None)
     else:
         valid = "the declarations are valid"
         values = (ConditionValue(ConditionType.READY, True, Reason.VALID, valid),)
     values = (*values, *judged.conditions)
     conditions = next_conditions(before, values, status.observed_generation, now)
-    wakes = (*step.wakes, upcoming, expiry, _stalls_at(fault, before, now))
+    looks = (later(start, seconds) for start, seconds in step.wakes if start is not None)
     return Decision(
         status=status.model_copy(update={**changes, "conditions": conditions}),
         actions=step.actions,
         notes=(*step.notes, *_condition_notes(before, conditions, step.ended)),
-        requeue_after=seconds_until(wakes, now),
+        requeue_after=seconds_until((*looks, upcoming, expiry, grace), now),
     )
 
 
@@ -274,13 +280,13 @@ def _next_run_at(view: RunView) -> EpochNanos | None:
     return min(times) if times else None
 
 
-def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
+def _ready(
+    view: RunView, data: DataState, fault: Fault | None, *, is_arriving: bool
+) -> tuple[ConditionValue, ...]:
     if view.is_deleting:
         return _deleting(view)
-    if fault is None and view.refusal is not None and view.refusal.reason == Reason.NAME_TAKEN:
-        fault = Fault(Reason.NAME_TAKEN, view.refusal.message)
     if fault is not None:
-        return _unusable(fault, view.conditions, view.now)
+        return _unusable(fault, is_arriving=is_arriving)
     return _realised(view, data) if view.is_realised else _unrealised(view)
 
 
@@ -416,12 +422,9 @@ def _failure(last: LastRun) -> str:
     return f"run {last.id} ended as {last.phase}{reason}{message}"
 
 
-def _unusable(
-    fault: Fault, before: Iterable[Condition], now: EpochNanos
-) -> tuple[ConditionValue, ...]:
+def _unusable(fault: Fault, *, is_arriving: bool) -> tuple[ConditionValue, ...]:
     """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
-    make = _stalled if _stalls_at(fault, before, now) is None else _reconciling
-    return make(fault.reason, fault.message)
+    return (_reconciling if is_arriving else _stalled)(fault.reason, fault.message)
 
 
 def _stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:

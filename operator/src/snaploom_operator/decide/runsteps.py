@@ -24,7 +24,7 @@ from snaploom.models.run import (
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.conditions import Reason, fit_text, fit_texts, joined
 from snaploom_operator.decide.remains import beyond_history, recreated
-from snaploom_operator.decide.runview import SETTLE_SECONDS, Due, Fault, RunView, Step
+from snaploom_operator.decide.runview import SETTLE_SECONDS, Due, Fault, RunView, Step, Wake
 from snaploom_operator.decision import (
     Action,
     AddFinalizer,
@@ -34,7 +34,7 @@ from snaploom_operator.decision import (
     Note,
     RemoveFinalizer,
 )
-from snaploom_operator.objects import Application, has_lasted, known_instant, later
+from snaploom_operator.objects import Application
 from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.manifests import objects_of_run
 
@@ -56,7 +56,7 @@ class Course:
     """The run to start if there is none to follow, or that would be started."""
     action: RunAction = RunAction.RUN
     """The action of a started run."""
-    wakes: tuple[EpochNanos, ...] = ()
+    wakes: tuple[Wake, ...] = ()
     """Times to reconcile again, whatever the run does."""
 
 
@@ -90,7 +90,7 @@ def _deletion(view: RunView) -> Course | Step:
         return Step(current)
     note = _removal_note(view, current)
     if note is not None and view.may_still_publish:
-        wakes = (later(view.now, LOOK_SECONDS),)
+        wakes = ((view.now, LOOK_SECONDS),)
         if current is not None and view.application is None:
             # Deleted by someone else, such as the namespace controller: do not wait for a Report.
             current = current.model_copy(update={"stopping": Reason.DELETING})
@@ -103,7 +103,7 @@ def _deletion(view: RunView) -> Course | Step:
     wanted, again = view.due_deletion, view.retry_at
     if current is not None or wanted is not None:
         return Course(current, wanted, RunAction.DELETE)
-    return Step(None, wakes=(again,) if again is not None else ())
+    return Step(None, wakes=((again, 0.0),))
 
 
 def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
@@ -214,7 +214,7 @@ def _in_line(view: RunView, run: CurrentRun) -> Step:
         f"its turn: place {place} of {max(place, queue.waiting)} in the queue; "
         f"{queue.limit} runs may be in flight at once"
     )
-    return Step(_waiting(run, text), wakes=(later(view.now, QUEUE_SECONDS),))
+    return Step(_waiting(run, text), wakes=((view.now, QUEUE_SECONDS),))
 
 
 def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
@@ -230,7 +230,7 @@ def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
         # It may have been created without being observed yet: then it is adopted later.
         if view.is_settled:
             return Step(None)
-        return Step(current, wakes=_after(view.since, SETTLE_SECONDS))
+        return Step(current, wakes=((view.since, SETTLE_SECONDS),))
     if current.action is RunAction.RUN and current.trigger.declarations != view.declarations:
         return _renewed(view, current)
     made = _creations(view, current)
@@ -238,7 +238,7 @@ def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
         return Step(None, fault=made)
     refused = view.refusal.message if view.refusal is not None else ""
     text = f"the API server to take it: {refused}" if refused else ""
-    return Step(_waiting(current, text), actions=made, wakes=(later(view.now, QUEUE_SECONDS),))
+    return Step(_waiting(current, text), actions=made, wakes=((view.now, QUEUE_SECONDS),))
 
 
 def _may_create(view: RunView, current: CurrentRun) -> bool:
@@ -282,7 +282,7 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
         resource = FORMS[application.submitter].resource
         deleted = Delete(resource, view.namespace, application.name, application.uid)
         actions = () if application.is_deleting else (deleted,)
-        wakes = (later(view.now, STOP_SECONDS),)
+        wakes = ((view.now, STOP_SECONDS),)
         return Step(current, report=report, actions=actions, wakes=wakes)
     why = _why_stop(view, current, seen.phase, wanted)
     if why is not None:
@@ -294,7 +294,7 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
     run = run.model_copy(update={"progress": progress or None})
     limit = _time_limit(view, run.phase)
     since = view.now if run.since != current.since else view.since
-    return Step(run, report=report, wakes=() if limit is None else _after(since, limit))
+    return Step(run, report=report, wakes=() if limit is None else ((since, limit),))
 
 
 def _why_stop(
@@ -316,7 +316,8 @@ def _why_stop(
         # Started again it would be the same run a second time, while its first driver may live.
         return Reason.QUOTA_LOST
     limit = _time_limit(view, current.phase)
-    if limit is None or not has_lasted(current.since, limit, view.now):
+    is_new = view.followed is None or view.followed.since != current.since
+    if is_new or limit is None or view.lasted < limit:
         return None
     if current.phase is CurrentPhase.RUNNING:
         return Reason.DEADLINE_EXCEEDED
@@ -340,7 +341,7 @@ def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, me
     ):
         run = _waiting(_moved(current, CurrentPhase.ENDING, view.now), "the report of its job")
         since = view.since if is_ending else view.now
-        return Step(run, report=view.report, wakes=_after(since, SETTLE_SECONDS))
+        return Step(run, report=view.report, wakes=((since, SETTLE_SECONDS),))
     return _ended(view, current, has_succeeded, message, current.stopping)
 
 
@@ -354,10 +355,6 @@ def _moved(run: CurrentRun, phase: CurrentPhase, now: EpochNanos) -> CurrentRun:
 
 def _waiting(run: CurrentRun, text: str) -> CurrentRun:
     return run.model_copy(update={"waiting_for": text or None})
-
-
-def _after(since: EpochNanos | None, seconds: float) -> tuple[EpochNanos, ...]:
-    return (later(since, seconds),) if since is not None else ()
 
 
 LONGEST_RUN = 50
@@ -426,7 +423,8 @@ class Verdict:
     phase: LastPhase
     reason: str = ""
     retryable: bool = False
-    message: str = ""
+    texts: tuple[str, ...] = ()
+    """Parts of its message."""
 
 
 def _ended(
@@ -446,7 +444,7 @@ def _ended(
     if stopping is not None and not has_succeeded:
         found = _stopped(stopping, current.waiting_for or "")
     report = report or view.report
-    last = _last_run(current, found, report, view.now)
+    last = _last_run(view, current, found, report)
     return Step(None, ended=last, report=report, notes=(_ending_note(last, report),))
 
 
@@ -458,16 +456,16 @@ def _verdict(
         return _reported_failure(report)
     if has_succeeded is False:
         text = "the job reported success, and its application failed" if report else ""
-        message = joined(text, failure or "its application failed", trouble)
-        return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, message)
+        message = failure or "its application failed"
+        return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, (text, message, trouble))
     if report is not None:
-        message = _removed_text(report.removed) if report.removed is not None else ""
-        return Verdict(LastPhase.SUCCEEDED, message=message)
+        texts = () if report.removed is None else (_removed_text(report.removed),)
+        return Verdict(LastPhase.SUCCEEDED, texts=texts)
     if has_succeeded:
         message = trouble or "the job wrote no report; what it published is unknown"
-        return Verdict(LastPhase.SUCCEEDED, message=message)
+        return Verdict(LastPhase.SUCCEEDED, texts=(message,))
     gone = "its application was deleted before its end was observed"
-    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, joined(gone, trouble))
+    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, (gone, trouble))
 
 
 def _removed_text(removed: Removed) -> str:
@@ -486,7 +484,7 @@ def _stopped(reason: str, trouble: str) -> Verdict:
     """The outcome of a run that the operator stopped, and what it was waiting for then."""
     known = reason if reason in _STOPPED else Reason.RUN_STOPPED.value  # others write statuses too
     phase, message, retryable = _STOPPED[known]
-    return Verdict(phase, known, retryable, joined(message, trouble))
+    return Verdict(phase, known, retryable, (message, trouble))
 
 
 _STOPPED = {
@@ -502,11 +500,8 @@ _STOPPED = {
 }  # fmt: skip
 
 
-def _last_run(
-    current: CurrentRun, found: Verdict, report: Report | None, now: EpochNanos
-) -> LastRun:
+def _last_run(view: RunView, current: CurrentRun, found: Verdict, report: Report | None) -> LastRun:
     """An ended run as in a status, with bounded texts and lists."""
-    finished_at = known_instant(report.finished_at) if report is not None else None
     snapshots = report.snapshots if report is not None else ()
     collected = report.collected if report is not None else None
     return LastRun(
@@ -519,14 +514,14 @@ def _last_run(
         attempt=current.attempt,
         trigger=current.trigger,
         started_at=current.started_at,
-        finished_at=format_instant(now if finished_at is None else finished_at),
+        finished_at=format_instant(view.finished_at),
         published=len(snapshots),
         rows=sum(snapshot.rows for snapshot in snapshots),
         bytes=sum(snapshot.bytes for snapshot in snapshots),
         collected_files=collected.files if collected is not None else 0,
         skipped=_listed(report.skipped) if report is not None else (),
         failed=_listed(report.failed) if report is not None else (),
-        message=fit_text(found.message, _OUTCOME_BYTES),
+        message=fit_text(joined(*found.texts), _OUTCOME_BYTES),
     )
 
 
@@ -561,11 +556,12 @@ def _reported_failure(report: Report) -> Verdict:
     retryable = report.retryable if report.retryable is not None else not errors
     if report.phase is RunPhase.INTERRUPTED:
         message = report.message or "the job was interrupted, for example by an eviction of its pod"
-        return Verdict(LastPhase.FAILED, report.reason or "Interrupted", True, message)
+        return Verdict(LastPhase.FAILED, report.reason or "Interrupted", True, (message,))
     failure = report.message or "; ".join(finding.message for finding in errors[:5])
     failed = report.failed[0].message if report.failed and not failure else failure
     reason = report.reason or Reason.RUN_FAILED
-    return Verdict(LastPhase.FAILED, reason, retryable, failed or "the job reported a failure")
+    texts = (failed or "the job reported a failure",)
+    return Verdict(LastPhase.FAILED, reason, retryable, texts)
 
 
 def _listed(entries: tuple[Unpublished, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from cronsim import CronSimError
 
-from snaploom.models.common import Condition, EpochNanos, format_instant
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import (
@@ -135,11 +135,6 @@ class RunView:
     @property
     def namespace(self) -> str:
         return self.owner.metadata.namespace or ""
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The conditions as observed."""
-        return self.owner.status.conditions if self.owner.status is not None else ()
 
     @property
     def uid(self) -> str:
@@ -289,6 +284,21 @@ class RunView:
     def since(self) -> EpochNanos | None:
         """Beginning of the followed run's phase; None if it is unknown."""
         return known_instant(self.followed.since) if self.followed is not None else None
+
+    @property
+    def lasted(self) -> float:
+        """Seconds that the followed run's phase has certainly lasted.
+
+        In doubt it is 0: nothing is stopped because a clock was set back.
+        """
+        since = self.since
+        return 0.0 if since is None else (self.now - since) / NANOS_PER_SECOND
+
+    @property
+    def finished_at(self) -> EpochNanos:
+        """End of the followed run by its report; now where that is unknown."""
+        report = self.report
+        return (known_instant(report.finished_at) if report is not None else None) or self.now
 
     @property
     def is_settled(self) -> bool:
@@ -443,6 +453,10 @@ class Due:
     """Text for messages."""
 
 
+Wake = tuple[EpochNanos | None, float]
+"""A time to reconcile again: seconds after an instant; never where that is unknown."""
+
+
 @dataclass(frozen=True)
 class Step:
     """The result of one step of a run."""
@@ -455,7 +469,7 @@ class Step:
     """The latest report of its job."""
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
-    wakes: tuple[EpochNanos, ...] = ()
+    wakes: tuple[Wake, ...] = ()
     """Times to reconcile again."""
     fault: Fault | None = None
     """The cause if starting the run failed."""

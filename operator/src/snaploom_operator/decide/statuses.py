@@ -140,20 +140,16 @@ def _run_changes(
     before: OutputDatasetStatus | SkippingIndexStatus, step: Step
 ) -> dict[str, object]:
     """The changed fields about the runs of a resource."""
-    current, known = step.current, before.current_run
+    current = step.current
     if current is not None:
-        waiting = _run_text(current.waiting_for, known.waiting_for if known is not None else None)
-        progress = _run_text(current.progress, known.progress if known is not None else None)
-        current = current.model_copy(update={"waiting_for": waiting, "progress": progress})
+        texts = {"waiting_for": current.waiting_for, "progress": current.progress}
+        fitting = {name: text and fit_text(text, _RUN_TEXT_BYTES) for name, text in texts.items()}
+        current = current.model_copy(update=fitting)
     return {
         "current_run": current,
         "last_run": step.ended or before.last_run,
         "realised": _realised(before.realised, step.ended),
     }
-
-
-def _run_text(text: str | None, known: str | None) -> str | None:
-    return text if text is None or text == known else fit_text(text, _RUN_TEXT_BYTES)
 
 
 def _realised(before: str | None, ended: LastRun | None) -> str | None:
