@@ -122,7 +122,7 @@ class Store:
         if ref.kind in KIND_BY_NAME:
             before = self._entries.get(ref)
             return self._replaced(ref, before, read_entry(ref, version, stored, before))
-        return self._put_child(ref, self._reader.read(stored, version))
+        return self._put_child(ref, self._reader.read(ref, version, stored))
 
     def remove(self, ref: Ref, uid: str = "") -> frozenset[Ref]:
         """Remove a deleted object, unless it was recreated with another UID.
