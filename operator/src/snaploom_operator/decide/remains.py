@@ -1,4 +1,4 @@
-"""What is left of runs that ended, and is deleted: beyond the history, or created again."""
+"""Deletions of objects of ended runs: those beyond the history, and those created again."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
