@@ -23,7 +23,7 @@ from snaploom_operator.conditions import (
     Reason,
     fit_text,
 )
-from snaploom_operator.decide.runview import Fault, RunView, Step, may_run_on_schedule
+from snaploom_operator.decide.runview import Fault, RunView, Step
 from snaploom_operator.decision import (
     Decision,
     EventType,
@@ -342,7 +342,7 @@ def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
         return Reason.LAST_RUN_FAILED, f"{attempts} follows at {format_instant(again)}"
     if is_replaced:
         return Reason.LAST_RUN_FAILED, "a run is about to start"
-    chance = _next_chance(view, last, held)
+    chance = _next_chance(view, held)
     if not last.retryable:
         return Reason.RUN_REFUSED, f"a retry would fail again, so there is none{chance}"
     count = last.attempt + 1
@@ -357,11 +357,11 @@ def _hold(view: RunView) -> str:
     return "run.suspend is set" if view.settings.suspend else ""
 
 
-def _next_chance(view: RunView, last: LastRun, held: str) -> str:
+def _next_chance(view: RunView, held: str) -> str:
     if held:
         return f"; no run starts while {held}"
     tick = view.ticks.next
-    if tick is not None and may_run_on_schedule(last):
+    if tick is not None and view.may_run_on_schedule:
         return f" before the scheduled run at {format_instant(tick)}"
     short = view.owner.name if view.owner.kind == "OutputDataset" else str(view.owner.identity)
     command = f"snaploom trigger {short} -n {view.owner.metadata.namespace}"

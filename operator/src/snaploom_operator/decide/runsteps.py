@@ -84,7 +84,6 @@ def advance_runs(view: RunView) -> Step:
 
 
 def _deletion(view: RunView) -> Course | Step:
-    """The course of a resource that is being deleted."""
     current = view.followed
     if not view.has_finalizer or view.is_paused:
         return Step(current)
@@ -139,7 +138,6 @@ def _finalizer(view: RunView) -> tuple[Action, ...]:
 
 
 def _advanced(view: RunView, course: Course) -> Step:
-    """Follow a run, or begin one."""
     current, wanted = course.current, course.wanted
     if current is None:
         step = Step(None) if wanted is None else _begun(view, wanted, course.action)
@@ -526,7 +524,6 @@ def _last_run(view: RunView, current: CurrentRun, found: Verdict, report: Report
 
 
 def _ending_note(last: LastRun, report: Report | None) -> Note:
-    """The event about the outcome of a run."""
     run = f"run {last.id}"
     if last.phase is LastPhase.SUCCEEDED:
         text = joined(f"{run} succeeded", last.message or _result_text(last, report))

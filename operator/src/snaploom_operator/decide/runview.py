@@ -344,6 +344,14 @@ class RunView:
         is_over = is_past(last.finished_at, STOP_LIMIT_SECONDS, self.now)
         return not is_over and is_alive(self.runs.driver_pods.get(last.id))
 
+    @property
+    def may_run_on_schedule(self) -> bool:
+        """True if the schedule may start a run although nothing changed since the last one."""
+        last = self.last
+        if last is None or last.phase is LastPhase.SUCCEEDED or last.retryable:
+            return True
+        return last.reason not in DECLARED
+
     @cached_property
     def due(self) -> Due | None:
         """The run that is due now, whether or not one is in flight; None when none is."""
@@ -352,7 +360,7 @@ class RunView:
             may = not self.unpublished or self.token
             return Due(self.trigger, 0, "it has never run") if may else None
         changes = _changed(self, last.trigger, last.started_at)
-        if not may_run_on_schedule(last):
+        if not self.may_run_on_schedule:
             changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
         if changes:
             return Due(self.trigger, 0, " and ".join(changes))
@@ -490,12 +498,6 @@ def _changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
         TICKED: _has_ticked(view, answered, started_at),
     }
     return [why for why, holds in asks.items() if holds]
-
-
-def may_run_on_schedule(last: LastRun) -> bool:
-    """Return whether the schedule may start a run although nothing changed since the last one."""
-    has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
-    return not (has_failed and last.reason in DECLARED)
 
 
 def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:

@@ -129,7 +129,6 @@ _PLANNED_JOINS_BYTES = 7_000
 def _output_changes(
     observed: ObservedOutput, before: OutputDatasetStatus, step: Step
 ) -> dict[str, object]:
-    """The changed fields of an output's status."""
     changes = {**_run_changes(before, step), "plan": _plan_status(observed, before.plan)}
     if step.report is None:
         return changes
@@ -139,7 +138,6 @@ def _output_changes(
 def _run_changes(
     before: OutputDatasetStatus | SkippingIndexStatus, step: Step
 ) -> dict[str, object]:
-    """The changed fields about the runs of a resource."""
     current = step.current
     if current is not None:
         texts = {"waiting_for": current.waiting_for, "progress": current.progress}
