@@ -44,16 +44,7 @@ from snaploom.plugins.flint.segments import (
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores.folder import (
-    PASSWORD_VARIABLE,
-    USERNAME_VARIABLE,
-    Part,
-    SegmentReader,
-    assemble,
-    note_commit,
-    removed_paths,
-    rewritten_from,
-)
+from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.port import (
     NOTHING,
     IndexStore,
@@ -110,7 +101,7 @@ class OpenSearchIndexStore:
             self._client.create_index(OWN_INDEX, _OWN_MAPPING)
             before, after = rebased(lambda: self._attempt(build), self._contended)
         finally:
-            note_commit(self.uri)
+            folder.note_commit(self.uri)
         if before.version != after.version:
             self._show(before, after)
         return after
@@ -132,7 +123,7 @@ class OpenSearchIndexStore:
         if state.definition is None:
             return FileTable.of(pa.schema(list(IDENTITY_FIELDS)).empty_table())
         self._find_name(state.definition)
-        return assemble(self._parts(state.segments, state.definition), state.definition)
+        return folder.assemble(self._parts(state.segments, state.definition), state.definition)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Delete documents of segments that are not needed, and give Flint's ids back."""
@@ -170,17 +161,17 @@ class OpenSearchIndexStore:
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
         """Write the newest segments again as one, as far back as they are small."""
-        start = rewritten_from(state.segments)
+        start = folder.rewritten_from(state.segments)
         if state.definition is None or start == len(state.segments):
             return state.segments
         parts = self._parts(state.segments[start:], state.definition)
-        files = assemble(parts, state.definition)
+        files = folder.assemble(parts, state.definition)
         # With the columns of all indexes, unknown ones too, the rows are whole.
         names = [name for name, _ in IDENTITY_FIELDS]
         names += documents.kept_columns(state.definition.indexes)
         rows = pa.table({name: files.column(name) for name in names})
         written = self.write_rows([rows], state.definition)
-        gone = removed_paths(parts)
+        gone = folder.removed_paths(parts)
         if start and len(gone):
             written.insert(0, self.write_removed(gone.to_pylist(), state.definition))
         return (*state.segments[:start], *written)
@@ -289,10 +280,12 @@ class OpenSearchIndexStore:
             self._client.put_mapping(self._name, {"properties": missing})
         return fitting
 
-    def _parts(self, segments: Sequence[Segment], definition: SkippingDefinition) -> list[Part]:
-        return [Part(segment, self._reader(segment, definition)) for segment in segments]
+    def _parts(
+        self, segments: Sequence[Segment], definition: SkippingDefinition
+    ) -> list[folder.Part]:
+        return [folder.Part(segment, self._reader(segment, definition)) for segment in segments]
 
-    def _reader(self, segment: Segment, definition: SkippingDefinition) -> SegmentReader:
+    def _reader(self, segment: Segment, definition: SkippingDefinition) -> folder.SegmentReader:
         if segment.removed:
             return RemovedReader(segment, self._removed(segment))
         index = OWN_INDEX if segment.name.startswith(PARTIAL) else self._name
@@ -434,8 +427,8 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
             hint=f"correct it; for auth basic set {USERNAME} and {PASSWORD}",
         )
     options = {"read.scroll_size": _PAGE, "host": parts.hostname, **dict(parse_qsl(parts.query))}
-    username_variable = options.pop(USERNAME_VARIABLE, USERNAME)
-    password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
+    username_variable = options.pop(folder.USERNAME_VARIABLE, USERNAME)
+    password_variable = options.pop(folder.PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
         raise errors.StatementInvalid(

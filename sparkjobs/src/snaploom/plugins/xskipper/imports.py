@@ -60,13 +60,7 @@ from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.skipping.indexes.valueset import DEFAULT_LIMIT, MOST
-from snaploom.skipping.lifecycle.declaration import (
-    Declaration,
-    IndexableTarget,
-    Progress,
-    check_form,
-    define,
-)
+from snaploom.skipping.lifecycle import declaration
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
     Imported,
@@ -312,11 +306,11 @@ def _has_all_bits(imported: object, verified: object) -> bool:
 
 def import_index(
     store: IndexStore,
-    target: IndexableTarget,
+    target: declaration.IndexableTarget,
     metadata: StoredMetadata,
     *,
     is_trusted: bool = False,
-    progress: Progress = silent,
+    progress: declaration.Progress = silent,
     timing: Timing = USUAL,
 ) -> ImportResult:
     """Make a new index from a metadata store, in one commit; untrusted rows are verified."""
@@ -370,17 +364,19 @@ def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDire
 
 
 def _store_definition(
-    metadata: StoredMetadata, target: IndexableTarget, indexes: tuple[IndexDefinition, ...]
+    metadata: StoredMetadata,
+    target: declaration.IndexableTarget,
+    indexes: tuple[IndexDefinition, ...],
 ) -> SkippingDefinition:
     """Definition of an import, which stays as encrypted as the store was."""
     encryption = metadata.layout.encryption
     definition = replace(
-        define(Declaration(()), target, 1),
+        declaration.define(declaration.Declaration(()), target, 1),
         indexes=indexes,
         footer_key_label="" if encryption is None else encryption.footer_key,
         plaintext_footer=encryption is not None and encryption.plaintext_footer,
     )
-    check_form(definition)
+    declaration.check_form(definition)
     return definition
 
 
@@ -431,10 +427,10 @@ class FoundStore:
     def import_into(
         self,
         store: IndexStore,
-        target: IndexableTarget,
+        target: declaration.IndexableTarget,
         *,
         is_trusted: bool,
-        progress: Progress,
+        progress: declaration.Progress,
     ) -> ImportResult:
         return import_index(store, target, self.metadata, is_trusted=is_trusted, progress=progress)
 

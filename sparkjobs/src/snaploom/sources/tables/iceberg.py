@@ -15,17 +15,9 @@ from pyspark.sql import types as spark
 
 from snaploom.confidential import remember_secret, without_secrets
 from snaploom.errors import HistoryIncompatible, PublicationError
-from snaploom.output import layout
+from snaploom.output import icebergtable, layout
 from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
-from snaploom.output.icebergtable import (
-    TABLE,
-    CatalogFailed,
-    TableChange,
-    TableVersion,
-    is_below,
-    version_key,
-)
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.sources.tables.columns import iceberg_schema, renamed
 from snaploom.spark.jvm import jvm_of
@@ -135,13 +127,13 @@ class IcebergLibrary:
         iceberg = jvm_of(self.session).org.apache.iceberg
         columns = self.columns(struct_from(schema))
         spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
-        place = f"{folder}{TABLE}".removesuffix("/")
+        place = f"{folder}{icebergtable.TABLE}".removesuffix("/")
         metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, self.map({}))
         mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
         mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
         return metadata.replaceProperties(self.map({**properties, _NAME_MAPPING: mapping_json}))
 
-    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+    def changed(self, folder: str, number: int, change: icebergtable.TableChange) -> bytes | None:
         """As `TableLibrary.changed`.
 
         Raises:
@@ -173,14 +165,14 @@ class IcebergLibrary:
 
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
-        table = self.at(f"{folder}{TABLE}".removesuffix("/"))
+        table = self.at(f"{folder}{icebergtable.TABLE}".removesuffix("/"))
         newest = table.operations().current().metadataFileLocation()
-        if not newest.endswith(f"/{version_key(number)}"):
+        if not newest.endswith(f"/{icebergtable.version_key(number)}"):
             return None
         # The library opens what its lists name: those are read here, and nothing of what they name.
         current = table.currentSnapshot()
         for one in current.allManifests(table.io()) if current is not None else ():
-            if not is_below(one.path(), f"{folder}{TABLE}"):
+            if not icebergtable.is_below(one.path(), f"{folder}{icebergtable.TABLE}"):
                 raise corrupt(current.manifestListLocation(), f"the list of files {one.path()}")
         return table
 
@@ -202,7 +194,9 @@ class IcebergLibrary:
                 error
             )
 
-    def change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+    def change(
+        self, transaction: JavaObject, folder: str, change: icebergtable.TableChange
+    ) -> None:
         """Make a change in a transaction that is not committed."""
         if change.schema:
             self._evolve(transaction, struct_from(change.schema), change.field_name)
@@ -318,14 +312,14 @@ class JavaCatalogTable:
         catalogs = jvm_of(self.library.session).org.apache.iceberg.catalog
         return catalogs.TableIdentifier.parse(self.table_name)
 
-    def read(self) -> TableVersion | None:
+    def read(self) -> icebergtable.TableVersion | None:
         """As `CatalogTable.read`."""
         table = self.loaded()
         if table is None:
             return None
         try:
             metadata = table.operations().current()
-            return TableVersion(0, json.loads(self.library.document(metadata)))
+            return icebergtable.TableVersion(0, json.loads(self.library.document(metadata)))
         except Py4JError as error:
             raise _catalog_failed(self.name, error) from error
 
@@ -354,7 +348,9 @@ class JavaCatalogTable:
             if not _is(error, "AlreadyExistsException"):
                 raise _catalog_failed(self.name, error) from error
 
-    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+    def commit(
+        self, folder: str, base: icebergtable.TableVersion, change: icebergtable.TableChange
+    ) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
         try:
             table = self._load()
@@ -528,8 +524,8 @@ def _is(error: Exception, *names: str) -> bool:
     return raised.rpartition(".")[2] in names
 
 
-def _catalog_failed(name: str, error: Exception) -> CatalogFailed:
-    return CatalogFailed(
+def _catalog_failed(name: str, error: Exception) -> icebergtable.CatalogFailed:
+    return icebergtable.CatalogFailed(
         f"the catalog of {name} does not serve the table",
         path="spec.outputFolder.table",
         found=_words(error),

@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import (
-    IndexNotFound,
-    IndexNotPossible,
-    IndexUnreadable,
-)
+from snaploom import errors
 from snaploom.files.stores import open_store
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
@@ -141,7 +137,7 @@ class SkippingIndexes:
         store = self._store(uri, table) if place is None else self._new_store(uri, place)
         try:
             definition = store.read().definition
-        except IndexUnreadable:
+        except errors.IndexUnreadable:
             return describe(store)
         return describe(store, None if definition is None else target.list_files(definition.where))
 
@@ -196,7 +192,7 @@ class SkippingIndexes:
         metadata = declaredindex.find_metadata(self.spark, target.target, directory, self.keys)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
-            raise IndexNotPossible(
+            raise errors.IndexNotPossible(
                 "metadata are imported into the form NATIVE",
                 found=where.form if where.form != NATIVE else OPEN_SEARCH,
                 expected="a folder, and the form NATIVE",
@@ -226,7 +222,7 @@ class SkippingIndexes:
         uri = self.uri(subject)
         try:
             store = self._store(uri)
-        except IndexNotFound:
+        except errors.IndexNotFound:
             return None  # the path may be a pattern
         if store.read().refreshed_at == NEVER:
             return None
@@ -261,7 +257,7 @@ class SkippingIndexes:
         declaredindex.refuse_keyless(placed, self.keys)
         base = self._base(location)
         if placed.form not in WITHOUT_OTHERS and not isinstance(base, FolderBase):
-            raise IndexNotPossible(
+            raise errors.IndexNotPossible(
                 f"the form {placed.form} is one of folders",
                 found=base.uri,
                 expected="a folder",
@@ -303,7 +299,7 @@ class SkippingIndexes:
                 return store
         if not locations:
             raise declaredindex.nowhere()
-        raise IndexNotFound(
+        raise errors.IndexNotFound(
             "there is no skipping index",
             found=f"nothing about {uri} in {', '.join(locations)}",
             hint=f"create it, or name its folder in {LOCATIONS}",
