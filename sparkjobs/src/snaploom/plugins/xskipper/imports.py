@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, IndexNotPossible
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.skippingindex import IndexState
+from snaploom.plugins.xskipper import layout, names
 from snaploom.plugins.xskipper.columns import (
     FILTER,
     KNOWN,
@@ -23,26 +24,6 @@ from snaploom.plugins.xskipper.columns import (
     row_column,
 )
 from snaploom.plugins.xskipper.indexstore import rows_of
-from snaploom.plugins.xskipper.layout import (
-    BLOOM,
-    DEFAULT_FPP,
-    DEFAULT_NDV,
-    FPP,
-    NDV,
-    VALUE_LIST,
-    StoredIndex,
-)
-from snaploom.plugins.xskipper.names import (
-    LOCATION,
-    OLD_LOCATION,
-    LocationKind,
-    below_base,
-    names_table,
-    possible_names,
-    property_in,
-    resolve,
-    table_identifier,
-)
 from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory, part_keys
 from snaploom.plugins.xskipper.translation import BLOOM_TYPES, STORE_NAMES
 from snaploom.skipping.core.definition import (
@@ -174,12 +155,12 @@ def follows(
     return False
 
 
-def _refusal(stored: StoredIndex, term: Term, version: int) -> str:
+def _refusal(stored: layout.StoredIndex, term: Term, version: int) -> str:
     if stored.name not in _OWN_NAMES or len(stored.columns) != 1:
         return "there is no such index type here"
     if arrow_type(term.data_type) is None:
         return f"no index is kept about a column of type {term.data_type}"
-    if stored.name == BLOOM:
+    if stored.name == layout.BLOOM:
         return "" if term.data_type in BLOOM_TYPES else f"no blooms of type {term.data_type}"
     is_old_decimal = version == 0 and (stored.data_type or "").startswith("decimal(")
     if is_old_decimal and term.data_type.startswith("decimal("):
@@ -190,18 +171,18 @@ def _refusal(stored: StoredIndex, term: Term, version: int) -> str:
 
 
 def _parameters(
-    stored: StoredIndex, position: int, metadata: StoredMetadata
+    stored: layout.StoredIndex, position: int, metadata: StoredMetadata
 ) -> tuple[tuple[str, str], ...]:
-    if stored.name == BLOOM:
+    if stored.name == layout.BLOOM:
         parameters = dict(stored.parameters)
         named = {
-            "fpp": parameters.get(FPP, DEFAULT_FPP),
+            "fpp": parameters.get(layout.FPP, layout.DEFAULT_FPP),
             # Doubles in old stores, whole numbers all the same.
-            "ndv": parameters.get(NDV, DEFAULT_NDV).removesuffix(".0"),
+            "ndv": parameters.get(layout.NDV, layout.DEFAULT_NDV).removesuffix(".0"),
             ITEMS: "VALUES",
         }
         return tuple(sorted(named.items()))
-    if stored.name == VALUE_LIST:
+    if stored.name == layout.VALUE_LIST:
         # The reference keeps every value; a verified set must not be too long where theirs is not.
         lengths = pc.list_value_length(metadata.rows[row_column(position, SET)])
         longest = pc.max(lengths).as_py() or 0
@@ -217,8 +198,8 @@ def _matched(metadata: StoredMetadata, listing: pa.Table) -> tuple[pa.Table, pa.
     found: list[int] = []
     listed = zip(listing["path"].to_pylist(), listing["modified"].to_pylist(), strict=True)
     for number, (path, modified) in enumerate(listed):
-        names = possible_names(path, metadata.layout.version)
-        place = next((places[(n, modified)] for n in names if (n, modified) in places), None)
+        possible = names.possible_names(path, metadata.layout.version)
+        place = next((places[(n, modified)] for n in possible if (n, modified) in places), None)
         if place is not None:
             files.append(number)
             found.append(place)
@@ -394,7 +375,7 @@ def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
 
 def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:
     layout = metadata.layout
-    if not names_table(layout.table_identifier, target.uri, target.table, layout.version):
+    if not names.names_table(layout.table_identifier, target.uri, target.table, layout.version):
         raise IndexNotPossible(
             "the metadata are about another table",
             found=layout.table_identifier,
@@ -439,13 +420,13 @@ class FoundStore:
 class XskipperInterchange:
     """Implementation of the port `Interchange`."""
 
-    property_names: tuple[str, ...] = (LOCATION, OLD_LOCATION)
+    property_names: tuple[str, ...] = (names.LOCATION, names.OLD_LOCATION)
 
     def base(self, properties: CatalogProperties) -> str:
-        own = property_in(properties.table)
+        own = names.property_in(properties.table)
         if own is not None:
             return str(PurePosixPath(own.rstrip("/")).parent) if "/" in own else ""
-        return property_in(properties.database) or ""
+        return names.property_in(properties.database) or ""
 
     def find(
         self,
@@ -474,9 +455,9 @@ class XskipperInterchange:
 
 def _folders(target: Target, directory: str, properties: CatalogProperties) -> list[str]:
     table = target.table.removeprefix(_CATALOG)
-    identifiers = [name for name in (table, table_identifier(target.uri)) if name]
+    identifiers = [name for name in (table, names.table_identifier(target.uri)) if name]
     if directory:
-        return [directory, *(below_base(directory, name) for name in identifiers)]
+        return [directory, *(names.below_base(directory, name) for name in identifiers)]
     if not table:
         raise IndexNotFound(
             "the location of the metadata store is not set",
@@ -484,8 +465,10 @@ def _folders(target: Target, directory: str, properties: CatalogProperties) -> l
             expected="the folder of the store",
             hint="name it: `snaploom index import TARGET DIRECTORY`",
         )
-    kind = LocationKind.HIVE_TABLE_NAME
-    found = [resolve(kind, "", name, properties.table, properties.database) for name in identifiers]
+    kind = names.LocationKind.HIVE_TABLE_NAME
+    found = [
+        names.resolve(kind, "", name, properties.table, properties.database) for name in identifiers
+    ]
     return list(dict.fromkeys(found))
 
 
