@@ -140,17 +140,13 @@ def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
     if not all(variants) or any(_BOUNDARY.search(variant) for variant in variants):
         return None
     is_folder = behind.startswith("/")
-    is_suffix = bool(before) and not before.endswith("/") and not words_of(_stem(behind))
+    is_suffix = bool(before) and not before.endswith("/") and not words_of(behind.partition(".")[0])
     return (differing[0], before, behind) if is_folder or is_suffix else None
 
 
 def _common_start(texts: Sequence[str]) -> str:
     letters = takewhile(lambda row: len(set(row)) == 1, zip(*texts, strict=False))
     return "".join(row[0] for row in letters)
-
-
-def _stem(behind: str) -> str:
-    return behind.partition(".")[0]
 
 
 def _are_parts(profiles: Sequence[SourceProfile]) -> bool:

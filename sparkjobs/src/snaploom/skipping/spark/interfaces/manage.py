@@ -42,10 +42,6 @@ from snaploom.spark.hadoopstore import hadoop_stores
 from snaploom.spark.jvm import qualified_uri
 
 
-def _of_environment() -> Allowances:
-    return Allowances.from_environment(os.environ)
-
-
 @dataclass(frozen=True)
 class SkippingIndexes:
     """The skipping indexes that a session can reach.
@@ -63,7 +59,7 @@ class SkippingIndexes:
     location: str = ""
     acting_for: str = ""
     progress: Progress = silent
-    allow: Allowances = field(default_factory=_of_environment)
+    allow: Allowances = field(default_factory=lambda: Allowances.from_environment(os.environ))
 
     def create(
         self,
