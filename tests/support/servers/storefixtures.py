@@ -1,9 +1,6 @@
 """Fixtures of stores that other processes serve; each is started when a test first asks for it."""
 
-import os
-import subprocess
 import sysconfig
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.servers import s3servers
 from support.servers.databases import driver_jars
-from support.servers.ports import free_port
+from support.servers.ports import free_port, running_server
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 from support.servers.s3servers import S3Server
 
@@ -86,33 +83,9 @@ def _running(
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command += ["-cp", ":".join(jars), str(COMPONENTS / component / "Server.java")]
     log = folder / "server.log"
-    with log.open("wb") as out:
-        server = subprocess.Popen(
-            [*command, *map(str, arguments)], env={**os.environ, **environment},
-            stdin=subprocess.PIPE, stdout=out, stderr=out,
-        )  # fmt: skip
-    try:
-        _await_ready(server, log)
+    whole = [*command, *map(str, arguments)]
+    with running_server(whole, log, lambda: b"ready\n" in log.read_bytes(), **environment):
         yield
-    finally:
-        if server.stdin is not None:
-            server.stdin.close()
-        try:
-            server.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def _await_ready(server: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + s3servers.READY_SECONDS
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
-        if b"ready\n" in log.read_bytes():
-            return
-        time.sleep(0.1)
-    raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="session")

@@ -15,17 +15,9 @@ from pyspark.sql import types as spark
 
 from snaploom.confidential import remember_secret, without_secrets
 from snaploom.errors import HistoryIncompatible, PublicationError
-from snaploom.output import layout
+from snaploom.output import icebergtable, layout
 from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
-from snaploom.output.icebergtable import (
-    TABLE,
-    CatalogFailed,
-    TableChange,
-    TableVersion,
-    is_below,
-    version_key,
-)
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.sources.tables.columns import iceberg_schema, renamed
 from snaploom.spark.failures import answered
@@ -123,13 +115,13 @@ class IcebergLibrary:
         iceberg = jvm_of(self.session).org.apache.iceberg
         columns = self.columns(struct_from(schema))
         spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
-        place = f"{folder}{TABLE}".removesuffix("/")
+        place = f"{folder}{icebergtable.TABLE}".removesuffix("/")
         metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, self.map({}))
         mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
         mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
         return metadata.replaceProperties(self.map({**properties, _NAME_MAPPING: mapping_json}))
 
-    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+    def changed(self, folder: str, number: int, change: icebergtable.TableChange) -> bytes | None:
         """As `TableLibrary.changed`.
 
         Raises:
@@ -160,14 +152,14 @@ class IcebergLibrary:
 
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
-        table = self.at(f"{folder}{TABLE}".removesuffix("/"))
+        table = self.at(f"{folder}{icebergtable.TABLE}".removesuffix("/"))
         newest = table.operations().current().metadataFileLocation()
-        if not newest.endswith(f"/{version_key(number)}"):
+        if not newest.endswith(f"/{icebergtable.version_key(number)}"):
             return None
         # The library opens what its lists name: those are read here, and nothing of what they name.
         current = table.currentSnapshot()
         for one in current.allManifests(table.io()) if current is not None else ():
-            if not is_below(one.path(), f"{folder}{TABLE}"):
+            if not icebergtable.is_below(one.path(), f"{folder}{icebergtable.TABLE}"):
                 raise corrupt(current.manifestListLocation(), f"the list of files {one.path()}")
         return table
 
@@ -189,7 +181,9 @@ class IcebergLibrary:
                 error
             )
 
-    def change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+    def change(
+        self, transaction: JavaObject, folder: str, change: icebergtable.TableChange
+    ) -> None:
         """Make a change in a transaction that is not committed."""
         if change.schema:
             self._evolve(transaction, struct_from(change.schema), change.field_name)
@@ -302,13 +296,13 @@ class JavaCatalogTable:
         catalogs = jvm_of(self.library.session).org.apache.iceberg.catalog
         return catalogs.TableIdentifier.parse(self.table_name)
 
-    def read(self) -> TableVersion | None:
+    def read(self) -> icebergtable.TableVersion | None:
         table = self.loaded()
         if table is None:
             return None
         with _served(self.name):
             metadata = table.operations().current()
-            return TableVersion(0, json.loads(self.library.document(metadata)))
+            return icebergtable.TableVersion(0, json.loads(self.library.document(metadata)))
 
     def loaded(self) -> JavaObject | None:
         """Iceberg's table as it is now; None where there is none. Raises `CatalogFailed`."""
@@ -347,7 +341,9 @@ class JavaCatalogTable:
             if not _is(error, "AlreadyExistsException"):
                 raise
 
-    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+    def commit(
+        self, folder: str, base: icebergtable.TableVersion, change: icebergtable.TableChange
+    ) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
         try:
             table = self._load()
@@ -529,8 +525,8 @@ def _served(name: str) -> Iterator[None]:
 
 def _catalog_failed(
     name: str, error: Exception, fault: str = "does not serve the table"
-) -> CatalogFailed:
-    return CatalogFailed(
+) -> icebergtable.CatalogFailed:
+    return icebergtable.CatalogFailed(
         f"the catalog of {name} {fault}",
         path="spec.outputFolder.table",
         found=_words(error),
