@@ -15,20 +15,13 @@ from pyspark.sql import types as spark
 
 from snaploom.confidential import remember_secret, without_secrets
 from snaploom.errors import HistoryIncompatible, PublicationError
-from snaploom.output import layout
+from snaploom.output import icebergtable, layout
 from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
-from snaploom.output.icebergtable import (
-    TABLE,
-    CatalogFailed,
-    TableChange,
-    TableVersion,
-    is_below,
-    version_key,
-)
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.sources.tables.columns import iceberg_schema, renamed
-from snaploom.spark.jvm import jvm_of
+from snaploom.spark.failures import answered
+from snaploom.spark.jvm import client_of, has_class, jvm_of
 from snaploom.spark.types import struct_from
 
 # Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
@@ -53,16 +46,6 @@ def require_iceberg(session: SparkSession, resource: str) -> None:
     )
 
 
-def has_class(session: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class."""
-    loader = jvm_of(session).java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(name)
-    except Py4JJavaError:
-        return False
-    return True
-
-
 @dataclass(frozen=True)
 class IcebergLibrary:
     """`TableLibrary` by Iceberg's Java classes."""
@@ -80,7 +63,7 @@ class IcebergLibrary:
 
     def at(self, place: str) -> JavaObject:
         """The table of Iceberg's Hadoop kind at a place; a `Py4JError` if it cannot be loaded."""
-        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        conf = client_of(self.session).configuration()
         return jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(conf).load(place)
 
     def frame(self, table: JavaObject, snapshot: int) -> DataFrame:
@@ -117,13 +100,12 @@ class IcebergLibrary:
                 hint="give them in run.spark.sparkConf, or for all outputs in the chart's "
                 "spark.application.sparkConf",
             )
-        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        conf = client_of(self.session).configuration()
         catalogs = jvm_of(self.session).org.apache.iceberg.CatalogUtil
         with _served(name):
             return catalogs.buildIcebergCatalog(name, self.map(settings), conf)
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
-        """As `TableLibrary.created`."""
         return self.document(self.begun(folder, schema, field_name, {}))
 
     def begun(
@@ -133,13 +115,13 @@ class IcebergLibrary:
         iceberg = jvm_of(self.session).org.apache.iceberg
         columns = self.columns(struct_from(schema))
         spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
-        place = f"{folder}{TABLE}".removesuffix("/")
+        place = f"{folder}{icebergtable.TABLE}".removesuffix("/")
         metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, self.map({}))
         mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
         mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
         return metadata.replaceProperties(self.map({**properties, _NAME_MAPPING: mapping_json}))
 
-    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+    def changed(self, folder: str, number: int, change: icebergtable.TableChange) -> bytes | None:
         """As `TableLibrary.changed`.
 
         Raises:
@@ -156,7 +138,6 @@ class IcebergLibrary:
             raise _not_made(error) from error
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
-        """As `TableLibrary.lists`."""
         try:
             table = self._newest(folder, number)
             return None if table is None else lists_of(table)
@@ -171,14 +152,14 @@ class IcebergLibrary:
 
     def _newest(self, folder: str, number: int) -> JavaObject | None:
         """The table as Iceberg sees it; None where a version is not its newest."""
-        table = self.at(f"{folder}{TABLE}".removesuffix("/"))
+        table = self.at(f"{folder}{icebergtable.TABLE}".removesuffix("/"))
         newest = table.operations().current().metadataFileLocation()
-        if not newest.endswith(f"/{version_key(number)}"):
+        if not newest.endswith(f"/{icebergtable.version_key(number)}"):
             return None
         # The library opens what its lists name: those are read here, and nothing of what they name.
         current = table.currentSnapshot()
         for one in current.allManifests(table.io()) if current is not None else ():
-            if not is_below(one.path(), f"{folder}{TABLE}"):
+            if not icebergtable.is_below(one.path(), f"{folder}{icebergtable.TABLE}"):
                 raise corrupt(current.manifestListLocation(), f"the list of files {one.path()}")
         return table
 
@@ -200,7 +181,9 @@ class IcebergLibrary:
                 error
             )
 
-    def change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+    def change(
+        self, transaction: JavaObject, folder: str, change: icebergtable.TableChange
+    ) -> None:
         """Make a change in a transaction that is not committed."""
         if change.schema:
             self._evolve(transaction, struct_from(change.schema), change.field_name)
@@ -262,12 +245,10 @@ class IcebergLibrary:
         return parser.fromJson(json.dumps(iceberg_schema(schema)))
 
     def document(self, metadata: JavaObject) -> bytes:
-        """The metadata as Iceberg's document."""
         parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
         return str(parser.toJson(metadata)).encode()
 
     def map(self, values: Mapping[str, str]) -> JavaObject:
-        """A map of Java's."""
         made = jvm_of(self.session).java.util.HashMap()
         for key, value in values.items():
             made.put(key, value)
@@ -308,7 +289,6 @@ class JavaCatalogTable:
 
     @property
     def name(self) -> str:
-        """As `CatalogTable.name`."""
         return f"{self.catalog_name}.{self.table_name}"
 
     @property
@@ -316,14 +296,13 @@ class JavaCatalogTable:
         catalogs = jvm_of(self.library.session).org.apache.iceberg.catalog
         return catalogs.TableIdentifier.parse(self.table_name)
 
-    def read(self) -> TableVersion | None:
-        """As `CatalogTable.read`."""
+    def read(self) -> icebergtable.TableVersion | None:
         table = self.loaded()
         if table is None:
             return None
         with _served(self.name):
             metadata = table.operations().current()
-            return TableVersion(0, json.loads(self.library.document(metadata)))
+            return icebergtable.TableVersion(0, json.loads(self.library.document(metadata)))
 
     def loaded(self) -> JavaObject | None:
         """Iceberg's table as it is now; None where there is none. Raises `CatalogFailed`."""
@@ -362,7 +341,9 @@ class JavaCatalogTable:
             if not _is(error, "AlreadyExistsException"):
                 raise
 
-    def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
+    def commit(
+        self, folder: str, base: icebergtable.TableVersion, change: icebergtable.TableChange
+    ) -> bool:
         """As `CatalogTable.commit`: the catalog compares the branch or the whole table itself."""
         try:
             table = self._load()
@@ -379,7 +360,6 @@ class JavaCatalogTable:
         return self._put(table, start, made)
 
     def forget(self, snapshots: Collection[int]) -> None:
-        """As `CatalogTable.forget`."""
         jvm = jvm_of(self.library.session)
         numbers = jvm.java.util.HashSet()
         for number in snapshots:
@@ -404,7 +384,6 @@ class JavaCatalogTable:
         )
 
     def lists(self) -> frozenset[str]:
-        """As `CatalogTable.lists`."""
         with _served(self.name):
             return lists_of(self._load())
 
@@ -451,7 +430,6 @@ class JavaCatalogTable:
             paths.close()
 
     def rows(self, field_name: str) -> Mapping[str, int]:
-        """As `CatalogTable.rows`."""
         with _served(self.name):
             table = self._load()
             newest = table.currentSnapshot()
@@ -462,7 +440,6 @@ class JavaCatalogTable:
         return {str(row[0]): row[1] for row in counted}
 
     def drop(self) -> None:
-        """As `CatalogTable.drop`."""
         with _served(self.name):
             self.catalog.dropTable(self._identifier, False)
 
@@ -539,7 +516,7 @@ def _is(error: Exception, *names: str) -> bool:
 
 @contextmanager
 def _served(name: str) -> Iterator[None]:
-    """Turn failures of a catalog, or of a table of it, into `CatalogFailed`."""
+    """Raise failures of calls into Iceberg as those of the catalog of a table."""
     try:
         yield
     except _FAILURES as error:
@@ -548,8 +525,8 @@ def _served(name: str) -> Iterator[None]:
 
 def _catalog_failed(
     name: str, error: Exception, fault: str = "does not serve the table"
-) -> CatalogFailed:
-    return CatalogFailed(
+) -> icebergtable.CatalogFailed:
+    return icebergtable.CatalogFailed(
         f"the catalog of {name} {fault}",
         path="spec.outputFolder.table",
         found=_words(error),
@@ -578,4 +555,4 @@ def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
 
 def _words(error: Exception) -> str:
     message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return without_secrets(str(message).splitlines()[0])[:500]
+    return without_secrets(answered(str(message)).splitlines()[0])[:500]
