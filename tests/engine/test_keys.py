@@ -183,6 +183,17 @@ def test_grouped_child_and_parent_are_shuffled_once_each(
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 2
 
 
+@pytest.mark.parametrize(("key", "spread"), [("id % 9", 0), ("nullif(id, 5)", 2)])
+def test_rows_are_spread_for_null_keys_where_there_are_any(
+    spark: SparkSession, tmp_path: Path, key: str, spread: int
+) -> None:
+    frames = {name: stored(spark, tmp_path, name, key) for name in ("l", "r")}
+    loom = Loom("l", ["r"], [same_key("k", "l r", "long")])
+    plan = physical_plan(spark, Weaving(loom.weave(frames)).frame)
+    knows_how = spark.version >= "4.3"
+    assert plan.count("nullawarehashpartitioning") == spread * knows_how
+
+
 def test_children_that_share_a_key_shuffle_the_parent_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -191,23 +202,29 @@ def test_children_that_share_a_key_shuffle_the_parent_once(
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 3
 
 
-def stored(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+def stored(spark: SparkSession, folder: Path, name: str, key: str = "id % 9") -> DataFrame:
     """Rows in files, so that a plan has something to shuffle."""
-    spark.range(100).selectExpr("id % 9 as k", "id as v").write.parquet(str(folder / name))
+    rows = spark.range(0, 100, 1, 1).selectExpr(f"{key} as k", "id as v")
+    rows.write.parquet(str(folder / name))
     return spark.read.parquet(str(folder / name))
 
 
 def exchanges(spark: SparkSession, frame: DataFrame) -> int:
-    """Exchanges in the physical plan without broadcasts, which depend on sizes."""
+    """Exchanges in the physical plan."""
+    return physical_plan(spark, frame).count("Exchange ")
+
+
+def physical_plan(spark: SparkSession, frame: DataFrame) -> str:
+    """The physical plan without broadcasts, which depend on sizes."""
     threshold = "spark.sql.autoBroadcastJoinThreshold"
     before = spark.conf.get(threshold)
     spark.conf.set(threshold, "-1")
     try:
-        plan = frame._jdf.queryExecution().executedPlan().toString()
+        plan = str(frame._jdf.queryExecution().executedPlan().toString())
     finally:
         spark.conf.set(threshold, before)
     assert "SortMergeJoin" in plan
-    return plan.count("Exchange ")
+    return plan
 
 
 def warnings_of(

@@ -1,6 +1,6 @@
 """Footers of a source's Parquet files, and snapshots that a column of them holds."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -135,6 +135,24 @@ def row_bytes(file: ListedFile, end_of: EndOf) -> int | None:
         return width_of_rows(_metadata(file, end_of))
     except (OSError, ValueError):
         return None
+
+
+def columns_without_nulls(
+    file: ListedFile, names: Collection[str], end_of: EndOf
+) -> frozenset[str]:
+    """Those of some columns of a file that have no NULL, as its footer shows."""
+    try:
+        metadata = _metadata(file, end_of)
+    except (OSError, ValueError):
+        return frozenset()
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    found = {}
+    for place in range(metadata.num_columns):
+        name = metadata.schema.column(place).path
+        if name in names:
+            chunks = (group.column(place).statistics for group in groups)
+            found[name] = all(each is not None and each.null_count == 0 for each in chunks)
+    return frozenset(name for name, is_without in found.items() if is_without)
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
