@@ -41,19 +41,25 @@ def rows_by_duckdb(table: str, catalog: str = "") -> list[dict[str, Any]]:
 
     DuckDB's extension for Iceberg is made for another version of it than the environment has.
     """
-    folder = _output_of("apart", "duckdbtables")
-    program = [sys.executable, "-c", _DUCKDB, folder, table, catalog]
-    environment = {**os.environ, "PYTHONPATH": folder}
-    done = subprocess.run(program, env=environment, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    rows: list[dict[str, Any]] = _read_apart(_DUCKDB, table, catalog)
     return rows
+
+
+def _read_apart(program: str, *arguments: str) -> Any:
+    """What a program prints that has DuckDB's extensions for tables, and delta-rs."""
+    folder = _output_of("apart", "duckdbtables")
+    command = [sys.executable, "-c", program, folder, *arguments]
+    environment = {**os.environ, "PYTHONPATH": folder}
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 _DUCKDB = """
 import json, sys, glob, duckdb
 folder, table, catalog = sys.argv[1:]
 reader = duckdb.connect()
+reader.execute("SET enable_progress_bar = false")
 for name in ("avro", "httpfs", "iceberg"):
     (path,) = glob.glob(f"{folder}/duckdb_extension_{name}/extensions/*/{name}.duckdb_extension")
     reader.execute(f"LOAD '{path}'")
@@ -64,6 +70,27 @@ place = f"lake.{table}" if catalog else f"iceberg_scan('{table}')"
 found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
 print(json.dumps([json.loads(row) for row, in found]))
 """
+
+
+_DELTA = """
+import json, sys, glob, duckdb, polars
+from deltalake import DeltaTable
+folder, table = sys.argv[1:]
+(path,) = glob.glob(f"{folder}/duckdb_extension_delta/extensions/*/delta.duckdb_extension")
+reader = duckdb.connect()
+reader.execute("SET enable_progress_bar = false")
+reader.execute(f"LOAD '{path}'")
+found = reader.execute(f"SELECT to_json(t) FROM delta_scan('{table}') t").fetchall()
+rust = DeltaTable(table)
+own = polars.from_arrow(rust.to_pyarrow_table()).to_dicts()
+read = [own, polars.scan_delta(table).collect().to_dicts(), [json.loads(row) for row, in found]]
+print(json.dumps(read))
+"""
+
+
+def rows_of_delta(table: str) -> list[list[dict[str, Any]]]:
+    """Rows of a table of Delta as delta-rs, Polars and DuckDB read them."""
+    return _read_apart(_DELTA, table)
 
 
 def comet_jar() -> Path:

@@ -47,7 +47,7 @@ REMOVED = "REMOVED"
 
 _DOCUMENT = re.compile(r"metadata/(schema|datamodel|listing)/[0-9a-f]{64}\.json")
 _TABLE = re.compile(
-    rf"commits/[0-9a-f]{{64}}\.json"
+    rf"commits/[0-9a-f]{{64}}\.json|{layout.DELTA_LOG}[^/]+"
     rf"|{VERSIONS}((v\d+|\d{{5,}}-[0-9a-f-]{{36}})\.metadata\.json|version-hint\.text|[^/]+\.avro)"
 )
 
@@ -88,7 +88,7 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     removing.delete(_entries(store))
     # A run may have put files here until the log was gone.
     removing.delete(_data(store))
-    places = (VERSIONS, layout.COMMITS)
+    places = (VERSIONS, layout.DELTA_LOG, layout.COMMITS)
     listed = [info for place in places for info in store.list(place)]
     removing.delete([info for info in listed if _TABLE.fullmatch(info.key)])
     removing.delete(_record(store))

@@ -31,7 +31,6 @@ from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
 from snaploom.output.state import FolderState
-from snaploom.output.tablecommits import has_table
 from snaploom.plugins.advice.advise import in_session_at
 from snaploom.plugins.advice.requests import (
     Checksum,
@@ -499,7 +498,8 @@ def _open(place: PublishedPlace, session: SparkSession) -> Folder:
             accept_root_change=True,  # nothing is woven, so that the root does not matter
         )
     folder = open_folder(store, IcebergLibrary(session))
-    if has_table(folder.log.read().settings):
+    settings = folder.log.read().settings
+    if settings is not None and settings.data_format == DataFormat.ICEBERG:
         require_iceberg(session, place.owner)
     return folder
 

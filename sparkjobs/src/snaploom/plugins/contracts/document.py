@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from snaploom.confidential import without_secrets
 from snaploom.models.common import CheckMode, TimeOffset
-from snaploom.models.outputdataset import DataFormat, OutputDataset
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.windows import Windows
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
@@ -123,7 +123,7 @@ def _server(output: OutputDataset) -> JsonValue:
 def _table(table: PublishedTable) -> JsonValue:
     output = table.output
     root = output.spec.data_model.root_data_source
-    is_table = output.spec.output_folder.data_format is DataFormat.ICEBERG
+    is_table = output.spec.output_folder.data_format.is_table
     keys = {_column(name): place for place, name in enumerate(root.root_key, 1)}
     nodes = {node_path(table.tree, node): node for node in table.tree.nodes}
     writer = _Properties(table.bundle, nodes, keys)
