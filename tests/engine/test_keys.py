@@ -13,6 +13,7 @@ from snaploom.engine.keys import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving
 from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.sources.files.checks import SPREADING, choose_spreading
 
 pytestmark = pytest.mark.spark
 
@@ -181,6 +182,44 @@ def test_grouped_child_and_parent_are_shuffled_once_each(
     frames = {name: stored(spark, tmp_path, name) for name in ("l", "r")}
     loom = Loom("l", ["r"], [same_key("k", "l r", "long")], group_by={"r": ["k"]})
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 2
+
+
+FULL, HOLES = ["id AS a", "id AS b"], ["id AS a", "nullif(id, 3) AS b"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "names", "spread"),
+    [
+        (FULL, "*", {"a", "b"}, "false"),
+        (FULL, "b, a AS other, 1 AS `_snapshot`", {"b"}, "false"),
+        (HOLES, "*", {"a"}, "false"),
+        (HOLES, "*", {"b"}, "true"),
+        (HOLES, "b AS a, a AS b", {"a"}, "true"),
+        (FULL, "nullif(a, 3) AS a", {"a"}, "true"),
+        (FULL, "*", None, "true"),
+    ],
+)
+def test_rows_are_spread_unless_a_file_shows_no_null(
+    spark: SparkSession, tmp_path: Path, written, read, names, spread
+) -> None:
+    spark.range(0, 9, 1, 1).selectExpr(*written).write.parquet(f"{tmp_path}/a b")
+    spark.read.parquet(f"{tmp_path}/a b").createOrReplaceTempView("rows_of_files")
+    frame = spark.sql(f"SELECT {read} FROM rows_of_files")
+    choose_spreading(spark, [(frame.unionAll(frame), names)])
+    assert spark.conf.get(SPREADING) == spread
+
+
+def test_rows_of_unknown_files_are_spread(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(9).write.parquet(f"{tmp_path}/files")
+    spark.range(9).write.csv(f"{tmp_path}/texts")
+    files, texts = spark.read.parquet(f"{tmp_path}/files"), spark.read.csv(f"{tmp_path}/texts")
+    for frame, name in ((spark.range(9), "id"), (texts, "_c0")):
+        choose_spreading(spark, [(files, {"id"}), (frame, {name})])
+        assert spark.conf.get(SPREADING) == "true"
+    for file in (tmp_path / "files").glob("*.parquet"):
+        file.unlink()
+    choose_spreading(spark, [(files, {"id"})])
+    assert spark.conf.get(SPREADING) == "true"
 
 
 @pytest.mark.parametrize(("key", "spread"), [("id % 9", 0), ("nullif(id, 5)", 2)])

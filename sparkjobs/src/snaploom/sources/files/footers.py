@@ -146,13 +146,13 @@ def columns_without_nulls(
     except (OSError, ValueError):
         return frozenset()
     groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
-    found = {}
-    for place in range(metadata.num_columns):
-        name = metadata.schema.column(place).path
-        if name in names:
-            chunks = (group.column(place).statistics for group in groups)
-            found[name] = all(each is not None and each.null_count == 0 for each in chunks)
-    return frozenset(name for name, is_without in found.items() if is_without)
+    places = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
+
+    def has_none(name: str) -> bool:
+        chunks = (group.column(places[name]).statistics for group in groups)
+        return all(each is not None and each.null_count == 0 for each in chunks)
+
+    return frozenset(filter(has_none, places.keys() & set(names)))
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
