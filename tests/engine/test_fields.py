@@ -227,6 +227,21 @@ def test_types_that_iceberg_does_not_have_are_refused(kind: spark.DataType) -> N
     assert schema_faults(schema, DataFormat.PARQUET) == ()
 
 
+@pytest.mark.parametrize(
+    ("schema", "path", "message"),
+    [
+        (struct(a=struct(b=spark.TimestampNTZType())), "a.b", "table features"),
+        (struct(**{"a b": spark.LongType()}), "`a b`", "Delta does not allow"),
+    ],
+)
+def test_columns_that_delta_does_not_have_are_refused(
+    schema: spark.StructType, path: str, message: str
+) -> None:
+    (fault,) = schema_faults(schema, DataFormat.DELTA)
+    assert (fault.path, message in fault.message) == (path, True)
+    assert schema_faults(schema, DataFormat.ICEBERG) == ()
+
+
 def test_ids_of_another_table_are_refused() -> None:
     field = spark.StructField("a", spark.LongType(), metadata={"parquet.field.id": 7})
     schema = spark.StructType([spark.StructField("data", spark.StructType([field]))])

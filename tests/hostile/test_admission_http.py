@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, web
+from hostile.rawhttp import RawConnection, raw_connection, request
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from support.declared.declarations import files, spoilt
-from support.hostile.rawhttp import RawConnection, raw_connection, request
 from support.operator.clusters import until
 from support.operator.fakecluster import FakeCluster
 from support.operator.reviews import a_review

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hostile.rawhttp import certificate_of, raw_connection, request
 from support.declared.declarations import Raw, document, files
-from support.hostile.rawhttp import certificate_of, raw_connection, request
 from support.hostile.tpchqueries import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 from support.operator.fakecluster import FakeCluster
 from support.operator.reviews import a_review, store_of, stored

@@ -1,6 +1,7 @@
 """Folders: empty, ours, somebody else's; what is fixed; two that begin at once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from support.storage.folders import IDENTITY, SETTINGS, a_folder, a_run, keys, p
 from snaploom import errors
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.files.stores import open_store
+from snaploom.models.outputdataset import DataFormat
 from snaploom.output import layout
 from snaploom.output.folder import CrashPoint, inspect_folder, open_folder, prepare_folder
+from snaploom.output.history import changed_settings, fixed_by
 from snaploom.output.state import EMPTY
 
 
@@ -118,6 +121,13 @@ def test_every_changed_setting_is_listed_with_both_values(store: ObjectStore) ->
         prepare_folder(store, changed, IDENTITY, a_run())
     assert caught.value.found == "dataFormat: AVRO, partitionFieldName: time"
     assert caught.value.expected == "dataFormat: PARQUET, partitionFieldName: day"
+
+
+@pytest.mark.parametrize(("before", "after"), list(permutations(DataFormat, 2)))
+def test_another_format_is_one_change(before: DataFormat, after: DataFormat) -> None:
+    settings = (SETTINGS.model_copy(update={"data_format": one}) for one in (before, after))
+    fixed, asked = (fixed_by(one, IDENTITY) for one in settings)
+    assert changed_settings(fixed, asked, accept_root_change=False) == ("dataFormat",)
 
 
 def test_compression_left_open_is_as_the_folder_was_begun(store: ObjectStore) -> None:

@@ -7,17 +7,19 @@ import random
 import secrets
 import signal
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.runner.proofscope import IS_WHOLE
 from support.servers.s3servers import BUCKET, S3Server, environment_of
-from support.storage import folders, processes
+from support.storage import folders, processes, tablefolders
 from support.storage.tablefolders import is_whole, published_in_table, table_folder
 
 from snaploom.files.objectstore import TEMPORARY_PREFIX
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
+from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import CrashPoint, Folder, open_folder
 from snaploom.output.gc import Verdict, collect_garbage, find_garbage
 from snaploom.output.publication import AlreadyPublished, Published
@@ -92,12 +94,17 @@ def test_every_crash_point_is_tried() -> None:
     assert {*PUBLISHING, *REMOVING, *OF_TABLES} == set(CrashPoint)
 
 
-def test_run_that_is_killed_after_its_commit_to_a_table_has_published(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [tablefolders.TABLE, tablefolders.DELTA])
+@pytest.mark.parametrize("place", ["tmp_path", "bucket"], indirect=True)
+def test_run_that_is_killed_after_its_commit_to_a_table_has_published(
+    place: str, settings: FolderSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tablefolders, "TABLE", settings)
+    publish = partial(processes.publish_in_a_table_once, settings=settings)
     (point,) = OF_TABLES
-    assert (
-        processes.exit_code(processes.publish_in_a_table_once, tmp_path, point) == -signal.SIGKILL
-    )
-    store = open_store(str(tmp_path), create=False)
+    code = processes.exit_code(publish, place, point)
+    assert code == -signal.SIGKILL
+    store = open_store(place, create=False)
     assert not open_folder(store).log.read().live
     assert isinstance(published_in_table(table_folder(store), 0), AlreadyPublished)
     assert is_whole(store)

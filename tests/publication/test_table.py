@@ -1,7 +1,9 @@
-"""An Iceberg table's commit is the publication, and the log follows it, whatever dies between."""
+"""A table's commit is the publication, and the log follows it, whatever dies between."""
 
+import json
 from collections.abc import Callable
 from itertools import count, islice
+from typing import Any
 
 import pytest
 from support.storage import tablefolders
@@ -20,36 +22,49 @@ from support.storage.folders import (
     raising,
 )
 from support.storage.tablefolders import (
+    DELTA,
     OF_CATALOG,
     PlainLibrary,
+    data_files,
+    delta_actions,
+    files_of_table,
     is_whole,
+    opened,
     published_in_table,
     table_folder,
+    versions,
     woven,
 )
 
-from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
+from snaploom.errors import (
+    HistoryIncompatible,
+    ManifestCorrupt,
+    PublicationError,
+    RunRevoked,
+    SnapshotChanged,
+)
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.output import icebergtable
+from snaploom.output.deltatable import delta_key
 from snaploom.output.entries import FolderSettings, Tombstone
 from snaploom.output.folder import CrashPoint, Folder, FolderOwner, Run, open_folder
 from snaploom.output.foldercheck import FaultKind, check_table
 from snaploom.output.gc import collect_garbage, find_garbage
-from snaploom.output.icebergtable import VERSIONS, version_key
+from snaploom.output.icebergtable import version_key
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published
 from snaploom.output.removal import remove_folder
 from snaploom.output.repair import find_snapshots, restore
 from snaploom.output.replacement import restate
 from snaploom.output.state import FolderState, tombstone_of
+from snaploom.output.tablehistory import SnapshotsHeld
+from snaploom.types.schemas import parse_schema, schema_text
 
 
-def versions(store: ObjectStore) -> list[str]:
-    return [key for key in keys(store, VERSIONS) if key.endswith(".json")]
-
-
-@pytest.fixture(params=[tablefolders.TABLE, OF_CATALOG], ids=["folder", "catalog"], autouse=True)
+@pytest.fixture(
+    params=[tablefolders.TABLE, OF_CATALOG, DELTA], ids=["folder", "catalog", "delta"], autouse=True
+)
 def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderSettings:
     """Settings of tables of both kinds, which are those of all folders here."""
     monkeypatch.setattr(tablefolders, "TABLE", request.param)
@@ -60,10 +75,6 @@ def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def folder(store: ObjectStore, settings: FolderSettings) -> Folder:
     return table_folder(store)
-
-
-def opened(store: ObjectStore) -> Folder:
-    return open_folder(store, PlainLibrary(store))
 
 
 def ended(folder: Folder, number: int, run: Run | None = None) -> FolderState:
@@ -109,7 +120,7 @@ def test_process_that_dies_at_any_write_leaves_all_or_nothing(change: str, is_do
         published_in_table(table_folder(store), 0)
         dying = DyingStore(store, writes_left, is_done)
         try:
-            CHANGES[change](open_folder(dying, PlainLibrary(dying)))
+            CHANGES[change](opened(dying))
         except Killed:
             pass
         else:
@@ -131,7 +142,8 @@ def test_process_that_dies_at_any_write_leaves_all_or_nothing(change: str, is_do
 def test_lost_answer_to_the_commit_of_the_table_publishes_once() -> None:
     store = FaultyStore(open_store("memory:", create=True))
     folder = table_folder(store)
-    store.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", version_key(2))
+    second = delta_key(2) if tablefolders.TABLE is DELTA else version_key(2)
+    store.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", second)
     assert isinstance(published_in_table(folder, 0), Published)
     assert (len(versions(store)), is_whole(store)) == (2, True)
 
@@ -153,24 +165,17 @@ def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_
 ) -> None:
     rival = table_folder(store)
     outcomes: list[object] = []
-    late = open_folder(
-        store, PlainLibrary(store, lambda: outcomes.append(published_in_table(rival, 0)))
-    )
+    late = opened(store, lambda: outcomes.append(published_in_table(rival, 0)))
     assert isinstance(published_in_table(late, 0), AlreadyPublished)
     assert isinstance(outcomes[0], Published)
     assert is_whole(store)
-    assert keys(store) == {f.path for f in rival.log.read().live[day(0)].files}
+    assert data_files(store) == {f.path for f in rival.log.read().live[day(0)].files}
 
 
 def test_writers_of_other_times_both_publish(store: ObjectStore) -> None:
     rival = table_folder(store)
     others = iter((1, 2, 3))
-    late = open_folder(
-        store,
-        PlainLibrary(
-            store, lambda: [published_in_table(rival, n) for n in islice(others, 1)] and None
-        ),
-    )
+    late = opened(store, lambda: [published_in_table(rival, n) for n in islice(others, 1)] and None)
     assert isinstance(published_in_table(late, 0), Published)
     assert is_whole(store)
     assert len(rival.read().versions) == 4
@@ -179,10 +184,10 @@ def test_writers_of_other_times_both_publish(store: ObjectStore) -> None:
 def test_restatement_of_what_another_run_ended_changes_nothing(store: ObjectStore) -> None:
     rival = table_folder(store)
     published_in_table(rival, 0)
-    late = open_folder(store, PlainLibrary(store, lambda: ended(rival, 0) and None))
+    late = opened(store, lambda: ended(rival, 0) and None)
     with pytest.raises(SnapshotChanged):
         restated(late, 0)
-    assert (is_whole(store), keys(store)) == (True, set(rival.read().tombstoned_files))
+    assert (is_whole(store), data_files(store)) == (True, set(rival.read().tombstoned_files))
 
 
 def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
@@ -196,7 +201,7 @@ def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
     late = table_folder(store, collect)
     with pytest.raises(RunRevoked):
         published_in_table(late, 0)
-    assert (is_whole(store), keys(store)) == (True, set())
+    assert (is_whole(store), data_files(store)) == (True, set())
 
 
 def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: ObjectStore) -> None:
@@ -247,14 +252,14 @@ def test_writer_that_slept_through_many_versions_publishes_on_top_of_the_newest(
         for number in next(others, ()):
             published_in_table(rival, number)
 
-    late = open_folder(store, PlainLibrary(store, sleep))
+    late = opened(store, sleep)
     assert isinstance(published_in_table(late, 0), Published)
     assert (is_whole(store), len(late.read().versions)) == (True, 5)
-    # A catalog removes its old versions itself.
-    assert settings.table or len(versions(store)) <= 4
+    # A catalog removes its old versions itself, and Delta's log stays whole.
+    assert settings.table or settings is DELTA or len(versions(store)) <= 4
 
 
-@pytest.mark.parametrize("settings", [tablefolders.TABLE], ids=["folder"], indirect=True)
+@pytest.mark.parametrize("settings", [tablefolders.TABLE, DELTA], indirect=True)
 def test_check_reports_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:
     for number in (0, 1):
         published_in_table(folder, number)
@@ -271,14 +276,156 @@ def test_check_reports_what_the_table_has_and_the_log_lacks(folder: Folder) -> N
     assert "commits/" in fault.message
 
 
+@pytest.mark.parametrize("settings", [tablefolders.TABLE, OF_CATALOG], indirect=True)
 def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectStore) -> None:
     table_folder(store)
     with pytest.raises(PublicationError, match="Iceberg table"):
         published_in_table(open_folder(store), 0)
-    assert keys(store) == set()
+    assert data_files(store) == set()
 
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published_in_table(folder, 0)
     assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()
+
+
+OF_DELTA = pytest.mark.parametrize("settings", [DELTA], ids=["delta"], indirect=True)
+
+
+def put_by_another(store: ObjectStore, *actions: dict[str, Any]) -> None:
+    """The next version of a Delta table, by a writer that is not ours."""
+    lines = [{"commitInfo": {"operation": "OPTIMIZE", "userMetadata": "ours"}}, *actions]
+    document = "\n".join(map(json.dumps, lines))
+    store.put_if_absent(delta_key(len(versions(store)) + 1), document.encode())
+
+
+@OF_DELTA
+def test_commits_of_others_stay_and_a_restatement_puts_our_rows_back(folder: Folder) -> None:
+    for number in (0, 1):
+        published_in_table(folder, number)
+    (first, *_), partition = files_of_table(folder.store)["0"], {"day": "0"}
+    path = first.removeprefix("data/")
+    added = {"path": "day=0/part-1.parquet", "partitionValues": partition, "size": 1,
+             "modificationTime": 1, "dataChange": False}  # fmt: skip
+    put_by_another(folder.store, {"remove": {"path": path, "dataChange": False}}, {"add": added})
+    published_in_table(folder, 2)
+    assert f"data/{added['path']}" in files_of_table(folder.store)["0"]
+    restated(folder, 0)
+    assert is_whole(folder.store)
+
+
+METADATA = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns": ["day"]}
+
+
+@OF_DELTA
+@pytest.mark.parametrize(
+    ("action", "found"),
+    [
+        ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}, "minReaderVersion"),
+        ({"metaData": {**METADATA, "partitionColumns": ["a"]}}, "partition columns"),
+        ({"metaData": {**METADATA, "configuration": {"delta.appendOnly": "true"}}}, "appendOnly"),
+        ({"metaData": {**METADATA, "schemaString": "delta.invariants"}}, "delta.invariants"),
+    ],
+)
+def test_table_that_others_made_what_we_do_not_write_is_left_as_it_is(
+    folder: Folder, action: dict[str, Any], found: str
+) -> None:
+    published_in_table(folder, 0)
+    put_by_another(folder.store, action)
+    before = keys(folder.store, "")
+    with pytest.raises(PublicationError, match="do not write") as caught:
+        ended(folder, 0)
+    assert found in caught.value.found
+    assert keys(folder.store, "") - before <= set(keys(folder.store, "commits/"))
+
+
+@OF_DELTA
+@pytest.mark.parametrize("number", [1, 2], ids=["first", "middle"])
+def test_log_of_a_table_with_a_gap_is_refused(folder: Folder, number: int) -> None:
+    for day_number in (0, 1):
+        published_in_table(folder, day_number)
+    folder.store.delete([delta_key(number)])
+    with pytest.raises(ManifestCorrupt, match="later ones are"):
+        published_in_table(opened(folder.store), 2)
+
+
+def columns(**types: Any) -> str:
+    fields = [
+        {"name": k, "type": v, "nullable": False, "metadata": {"a": 1}} for k, v in types.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def array(element: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": element, "containsNull": False}
+
+
+@OF_DELTA
+def test_columns_of_a_table_grow_in_depth_and_may_be_null(folder: Folder) -> None:
+    inner = {"type": "map", "keyType": "string", "valueContainsNull": False}
+    for number, schema in enumerate([
+        columns(a="long"),
+        columns(b=array(json.loads(columns(c="long")))),
+        columns(b=array(json.loads(columns(d={**inner, "valueType": "decimal(3,1)"}))), a="long"),
+    ]):  # fmt: skip
+        published_in_table(folder, number, schema=schema)
+    *_, last = (one["metaData"] for one in delta_actions(folder.store) if "metaData" in one)
+    assert schema_text(parse_schema(last["schemaString"], "")).splitlines() == [
+        "a: long",
+        "b: array<struct>",
+        "  c: long",
+        "  d: map<string,decimal(3,1)>",
+        "day: long",
+    ]
+    assert "false" not in last["schemaString"]
+
+
+@OF_DELTA
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        (columns(A="long"), "other letters"),
+        (columns(a="integer"), "a is integer"),
+        (columns(a=array("long")), "a is array<long>"),
+    ],
+)
+def test_snapshot_that_a_table_of_delta_cannot_take_is_refused(
+    folder: Folder, schema: str, found: str
+) -> None:
+    published_in_table(folder, 0)
+    before = versions(folder.store)
+    with pytest.raises(HistoryIncompatible) as caught:
+        published_in_table(folder, 1, schema=schema)
+    assert (found in caught.value.found, versions(folder.store)) == (True, before)
+
+
+@OF_DELTA
+def test_collector_keeps_files_that_another_writer_made_live_again(folder: Folder) -> None:
+    published_in_table(folder, 0)
+    adds = [one for one in delta_actions(folder.store) if "add" in one]
+    ended(folder, 0)
+    put_by_another(folder.store, *adds)
+    before = data_files(folder.store)
+    found = find_garbage(folder.store, folder.log.read(), now() + DAY, 0)
+    with pytest.raises(SnapshotsHeld):
+        collect_garbage(folder, found, a_run(start=now()))
+    assert data_files(folder.store) == before
+
+
+@OF_DELTA
+@pytest.mark.parametrize("line", [b"add", b"[1]", b'{"add": 7}', b'{"add": ' * 10**5])
+def test_version_of_a_table_that_is_none_is_refused(folder: Folder, line: bytes) -> None:
+    folder.store.put_if_absent(delta_key(2), line)
+    for _ in range(2):
+        with pytest.raises(ManifestCorrupt):
+            published_in_table(folder, 0)
+
+
+@OF_DELTA
+def test_run_stays_revoked_when_others_restore_an_older_version(folder: Folder) -> None:
+    late = a_run()
+    folder.revoke([late.run_id], a_run())
+    put_by_another(folder.store, delta_actions(folder.store)[2])
+    with pytest.raises(RunRevoked):
+        published_in_table(opened(folder.store), 0, late)

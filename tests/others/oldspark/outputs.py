@@ -1,7 +1,8 @@
-"""Outputs that are Iceberg tables, also of catalogs: read by Iceberg and by `snaploom.read`."""
+"""Outputs that are tables of Iceberg, in catalogs too, or of Delta: read by many readers."""
 
+import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -26,10 +27,9 @@ from support.declared.shop import (
     wide,
 )
 from support.declared.sources import by_field
-from support.servers.postgresserver import Postgres
 from support.servers.s3servers import S3Server
 from support.weaving.loom import Loom
-from support.weaving.oldspark import rows_by_duckdb
+from support.weaving.oldspark import rows_by_duckdb, rows_of_delta
 
 from snaploom.output.folder import CrashPoint
 from snaploom.reader import read
@@ -44,38 +44,48 @@ class Kind:
     """A table in the output's folder, or of a catalog."""
 
     spark: SparkSession
-    postgres: Postgres
     endpoint: str
     catalog: str
+    form: str = "iceberg"
     name: str = field(default_factory=lambda: f"shop_{secrets.token_hex(4)}.wide")
 
     @property
     def declared(self) -> dict[str, Any]:
         """What `outputFolder` has."""
         table = {"table": {"catalog": self.catalog, "name": self.name}} if self.catalog else {}
-        return {"dataFormat": "ICEBERG", **table}
+        return {"dataFormat": self.form.upper(), **table}
+
+    def place(self, folder: Path) -> str:
+        """URI of a table in the folder."""
+        return f"file://{folder}/{'data' if self.form == 'delta' else 'iceberg'}"
 
     def source(self, folder: Path) -> dict[str, Any]:
         """The table as a source, which has the snapshots of the output."""
         by_name = {"table": self.declared.get("table")}
-        place = by_name if self.catalog else {"sourceUriGlobs": [f"file://{folder}/iceberg"]}
+        place = by_name if self.catalog else {"sourceUriGlobs": [self.place(folder)]}
         snapshot = by_field("snapshot_epoch", "UNIX_MILLISECONDS")
-        return {"hdfsLike": {"format": "iceberg", **place, "snapshot": snapshot}}
+        return {"hdfsLike": {"format": self.form, **place, "snapshot": snapshot}}
 
     def table(self, folder: Path) -> DataFrame:
         if self.catalog:
             return self.spark.table(f"{self.catalog}.{self.name}")
-        return self.spark.read.format("iceberg").load(f"file://{folder}/iceberg")
+        return self.spark.read.format(self.form).load(self.place(folder))
 
     def history(self, folder: Path) -> list[dict[str, str]]:
         """Summaries of the table's snapshots, the oldest first."""
+        if self.form == "delta":
+            found = DataFrame(self.delta(folder).history(), self.spark).orderBy("version")
+            ours = [row.userMetadata for row in found.select("userMetadata").collect()]
+            return [json.loads(metadata) for metadata in ours if metadata]
         place = f"{self.catalog}.{self.name}.snapshots" if self.catalog else ""
         reader = self.spark.read.format("iceberg")
         frame = reader.load(place or f"file://{folder}/iceberg#snapshots")
         return [row.summary for row in frame.orderBy("committed_at").collect()]
 
     def without_spark(self, folder: Path) -> list[list[dict[str, Any]]]:
-        """Rows of the table as PyIceberg, Polars and DuckDB read them."""
+        """Rows of the table as Polars, DuckDB, and PyIceberg or delta-rs read them."""
+        if self.form == "delta":
+            return [ordered(found) for found in rows_of_delta(self.place(folder))]
         if self.catalog == "rest":
             duckdb = rows_by_duckdb(self.name, self.endpoint)
             table: Any = RestCatalog("rest", uri=self.endpoint).load_table(self.name)
@@ -87,20 +97,35 @@ class Kind:
         found = (table.scan().to_arrow().to_pylist(), polars.to_dicts(), duckdb)
         return [ordered(rows) for rows in found]
 
+    def delta(self, folder: Path) -> Any:
+        """The table by the library of Delta."""
+        tables = self.spark._jvm.io.delta.tables.DeltaTable
+        return tables.forPath(self.spark._jsparkSession, self.place(folder))
+
+    def rollback(self, folder: Path) -> Callable[[], object]:
+        """What makes the version live again which is live now."""
+        if self.form == "delta":
+            newest = len(list((folder / "data" / "_delta_log").glob("*.json"))) - 1
+            return lambda: self.delta(folder).restoreToVersion(newest)
+        refs = self.spark.table(f"{self.catalog}.{self.name}.refs").where("name = 'main'")
+        newest = refs.first()["snapshot_id"]
+        call = f"CALL {self.catalog}.system.rollback_to_snapshot('{self.name}', {newest})"
+        return lambda: self.spark.sql(call)
+
     def _newest(self, folder: Path) -> str:
         if self.catalog:
-            namespace = self.name.partition(".")[0]
-            chosen = f"WHERE table_namespace = '{namespace}'"
-            return self.postgres.run(f"SELECT metadata_location FROM iceberg_tables {chosen}")
+            log = self.spark.table(f"{self.catalog}.{self.name}.metadata_log_entries")
+            return str(max(log.collect(), key=lambda entry: entry.timestamp).file)
         versions = (folder / "iceberg" / "metadata").glob("v*.metadata.json")
         return f"file://{max(versions, key=lambda path: int(path.name.split('.')[0][1:]))}"
 
 
-@pytest.fixture(params=["", "rest", "jdbc"], ids=["folder", "rest", "jdbc"])
-def kind(
-    request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server, postgres: Postgres
-) -> Kind:
-    return Kind(spark, postgres, rest_catalog.endpoint, request.param)
+@pytest.fixture(params=["folder", "rest", "jdbc", "hive", "delta"])
+def kind(request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server) -> Kind:
+    if request.param == "delta":
+        return Kind(spark, "", "", "delta")
+    catalog = "" if request.param == "folder" else request.param
+    return Kind(spark, rest_catalog.endpoint, catalog)
 
 
 @pytest.fixture
@@ -277,7 +302,7 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
     assert rows(kind.table(shop.published)) == found
 
 
-@pytest.mark.parametrize("kind", [""], ids=["folder"], indirect=True)
+@pytest.mark.parametrize("kind", ["folder"], indirect=True)
 def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty(
     spark, kind, tmp_path
 ) -> None:
@@ -306,7 +331,8 @@ def test_snapshots_that_fail_leave_the_table_as_it_was(spark, kind, shop) -> Non
 
 
 def test_columns_widen_and_come_while_old_files_stay_readable(spark, kind, shop) -> None:
-    shop.day("orders", pa.table({"order_id": pa.array([1], pa.int32())}), DAYS[0])
+    narrow = pa.int64() if kind.form == "delta" else pa.int32()  # types of Delta stay
+    shop.day("orders", pa.table({"order_id": pa.array([1], narrow)}), DAYS[0])
     wider = {
         "order_id": pa.array([2**40], pa.int64()),
         "at": pa.array([datetime(2024, 5, 2, 3, 4, 5, 678901, UTC)]),
@@ -335,7 +361,7 @@ def _single_source(shop: Shop) -> dict[str, Any]:
     return wide
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive"], indirect=True)
 def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(
     spark, kind, shop
 ) -> None:
@@ -351,18 +377,17 @@ def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed
     assert (result.code, found) == (1, [("TABLE", SECOND_DAY)])
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
 def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
     spark, kind, shop
 ) -> None:
     shop.run()
-    before, name = rows(kind.table(shop.published)), f"{kind.catalog}.{kind.name}"
-    newest = spark.table(f"{name}.refs").where("name = 'main'").first().snapshot_id
+    before, roll_back = rows(kind.table(shop.published)), kind.rollback(shop.published)
     shop.day("orders", ORDERS[:1], SECOND_DAY)
     when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", NOW, "--acknowledge-readers")
     restate = ("restate", "wide", "-f", shop.write(), *when, "--reason", "wrong")
     assert snaploom(*restate).code == 0
-    spark.sql(f"CALL {kind.catalog}.system.rollback_to_snapshot('{kind.name}', {newest})")
+    roll_back()
     refused = gc(shop, kind)
     assert (refused.code, "shows files that are to be removed" in refused.err) == (1, True)
     assert rows(kind.table(shop.published)) == before
@@ -412,4 +437,27 @@ def test_sorted_snapshot_is_the_same_table(spark, kind, shop) -> None:
     assert result.code == 0, result.err + result.out
     assert rows(kind.table(shop.published)) == expected()
     assert collected(shop, kind) > 0
+    assert rows(kind.table(shop.published)) == expected()
+
+
+@pytest.mark.parametrize("kind", ["delta"], indirect=True)
+def test_commits_of_others_to_a_table_of_delta_are_kept_and_vacuum_removes_nothing(
+    spark, kind, shop
+) -> None:
+    kept = shop.folder / "orders" / f"{DAYS[2]}.parquet"
+    later = kept.rename(shop.folder / "later.parquet")
+    shop.run()
+    place, files = kind.place(shop.published), sorted(shop.published.rglob("*.parquet"))
+    kind.table(shop.published).limit(1).write.format("delta").mode("append").save(place)
+    kind.delta(shop.published).optimize().executeCompaction()
+    kind.delta(shop.published).vacuum()
+    assert set(files) <= set(shop.published.rglob("*.parquet"))
+    later.rename(kept)
+    assert published(shop) == [DAYS[2]]
+    found = rows(kind.table(shop.published))
+    assert len(found) == len(expected()) + 1
+    assert kind.without_spark(shop.published) == [found] * 3
+    assert rows(read(spark, str(shop.published))) == expected()
+    time = ("--time", f"{DAYS[0]}T00:00:00Z", "--now", NOW, "--acknowledge-readers")
+    assert snaploom("restate", "wide", "-f", shop.write(), *time, "--reason", "wrong").code == 0
     assert rows(kind.table(shop.published)) == expected()

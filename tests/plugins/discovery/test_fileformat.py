@@ -205,6 +205,8 @@ def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) ->
     ("text", "place"),
     [
         ("Export of today\nid,name,city\n1,a,b\n2,c,d\n", "line 1 has 1 value "),
+        ("sep=;\nid;name\n1;a\n", "line 1 names the separator for Excel"),
+        ('"sep=,"\nid,name,city\n1,a,b\n', "line 1 names the separator for Excel"),
         ("id,name\n1,a,b\n2,c,d\n", "line 1 has 2 values"),
         ("id,name,n,m\n1,a,2\n2,c,3\n", "line 1 has 4 values"),
         ("id,name,n\n" + "1,a,2\n" * 300 + "Total,600\n", "line 302 has 2 values"),

@@ -113,8 +113,12 @@ def test_number_in_a_name_that_may_be_of_a_part_is_no_day(
     assert len(found.snapshots) == len(months)
 
 
-def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path) -> None:
-    days = [f"orders/2026-02-0{day}/part_{part}.csv" for day in (1, 2) for part in (1, 2)]
+@pytest.mark.parametrize(
+    "name", ["{}/part_{}", "{}/part{}", "orders_{}_part000{}", "orders-{}.chunk{}"]
+)
+def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path, name: str) -> None:
+    files = [name.format(f"2026-02-0{day}", part) for day in (1, 2) for part in (1, 2)]
+    days = [f"orders/{file}.csv" for file in files]
     found = layouts(tmp_path, *days, "orders_2.csv", "customers.csv")
     assert {name: len(layout.files) for name, layout in found.items()} == {
         "orders": 4,

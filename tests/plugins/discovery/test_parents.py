@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from plugins.discovery.domains import DOMAINS, domain
+from plugins.discovery.quality import judged
 from plugins.discovery.warehouses import warehouse
 from support.discovery.datasetfiles import DataSet
-from support.discovery.quality import judged
 from support.discovery.stars import star, write_tables
 
 from snaploom.plugins.discovery.discover import Discovery, discover

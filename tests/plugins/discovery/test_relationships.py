@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from plugins.discovery.quality import judged
 from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import DATA_SETS, shop
 from support.discovery.messy import MESSY_SETS
-from support.discovery.quality import judged
 
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.plugins.discovery.discover import discover

@@ -10,7 +10,7 @@ import pytest
 from support.declared.shop import CommandResult, snaploom
 from support.discovery.datasets import shop
 
-from snaploom.plugins.discovery import textfiles, typedfiles
+from snaploom.plugins.discovery import profiles, textfiles
 
 
 def refused(result: CommandResult, code: int, *texts: str) -> None:
@@ -119,7 +119,7 @@ def test_more_columns_than_a_source_has_are_one_sentence_and_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
 ) -> None:
     looked_at: list[object] = []
-    for module in (textfiles, typedfiles):
+    for module in (textfiles, profiles):
         monkeypatch.setattr(module, "column_profiles", lambda _, names: looked_at.append(names))
     (tmp_path / "data").mkdir()
     write(tmp_path / "data")

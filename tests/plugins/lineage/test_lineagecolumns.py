@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from plugins.lineage.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
 from support.declared.declarations import (
     Raw,
     complex_,
@@ -17,7 +18,6 @@ from support.declared.declarations import (
     simple,
     spoilt,
 )
-from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
 
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline

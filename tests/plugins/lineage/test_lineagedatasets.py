@@ -138,7 +138,9 @@ def test_options_of_a_url_are_no_part_of_a_name() -> None:
     assert found == DatasetName("postgresql://db:5432/shop", "sales.orders")
 
 
-@pytest.mark.parametrize(("form", "name"), [("PARQUET", "wide/data"), ("ICEBERG", "wide")])
+@pytest.mark.parametrize(
+    ("form", "name"), [("PARQUET", "wide/data"), ("ICEBERG", "wide"), ("DELTA", "wide/data")]
+)
 def test_an_output_is_named_as_its_readers_name_it(form: str, name: str) -> None:
     raw = spoilt(output(), "spec.outputFolder.folderUri", "s3a://lake/wide/")
     raw["spec"]["outputFolder"]["dataFormat"] = form

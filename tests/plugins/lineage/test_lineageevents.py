@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
+from plugins.lineage.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
 from support.declared.declarations import Raw, model, parsed
 from support.servers.openlineage import read_event
-from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
 
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.report import (

@@ -1,7 +1,16 @@
-"""Ports of this machine for the servers that tests start."""
+"""Ports of this machine for the servers that tests start, and such servers."""
 
+import os
 import random
 import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+READY_SECONDS = 120.0
+"""They take seconds on their own; a machine full of other tests takes longer."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -24,3 +33,32 @@ def free_ports(count: int) -> list[int]:
 
 def free_port() -> int:
     return free_ports(1)[0]
+
+
+@contextmanager
+def running_server(
+    command: Sequence[str], log: Path, is_ready: Callable[[], bool], **environment: str
+) -> Iterator[None]:
+    """A server from when it is ready on, which writes to a log; some end with their input."""
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=out, stderr=out
+        )
+    assert server.stdin is not None
+    try:
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_ready():
+            if server.poll() is not None:
+                raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        yield
+    finally:
+        server.stdin.close()
+        server.terminate()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()

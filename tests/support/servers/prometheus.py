@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import yaml
-from support.servers.ports import free_port
+from support.servers.ports import free_port, running_server
 
 Raw = dict[str, Any]
 
 PROGRAMS = Path(__file__).parents[3] / ".ci" / "prometheus"
-DEADLINE = 60.0
 
 
 @cache
@@ -90,26 +88,16 @@ def running_prometheus(
     file = folder / "prometheus.yaml"
     file.write_text(yaml.safe_dump(config))
     command = [
-        programs() / "prometheus", f"--config.file={file}",
+        str(programs() / "prometheus"), f"--config.file={file}",
         f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}",
     ]  # fmt: skip
-    with (folder / "prometheus.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            _await_ready(port, process, folder / "prometheus.log")
-            yield Prometheus(port)
-        finally:
-            process.terminate()
-            process.wait(DEADLINE)
+    with running_server(command, folder / "prometheus.log", lambda: _is_ready(port)):
+        yield Prometheus(port)
 
 
-def _await_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while True:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        try:
-            with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.05)
+def _is_ready(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5):
+            return True
+    except (URLError, OSError):
+        return False

@@ -6,24 +6,21 @@ import hmac
 import os
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from support.servers.gotools import go_tool
-from support.servers.ports import free_port
+from support.servers.ports import READY_SECONDS, free_port, running_server
 
 CI = Path(__file__).parents[3] / ".ci"
 BUCKET = "looms"
 ACCESS_KEY = "snaploom-tests"
 SECRET_KEY = "s3cr3t-that-nobody-may-show"
-READY_SECONDS = 120.0
-"""They take less than a second on their own; a machine full of other tests takes longer."""
 
 
 @dataclass(frozen=True)
@@ -126,26 +123,12 @@ def installed(program: str, *arguments: str) -> str:
     return subprocess.run(script, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@contextmanager
 def _running(
     command: list[str], log: Path, port: int, address: str = "127.0.0.1"
-) -> Iterator[None]:
-    with log.open("wb") as out:
-        server = subprocess.Popen(command, stdout=out, stderr=out)
-    try:
-        _await_ready(server, (address, port), log)
-        yield
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
+) -> AbstractContextManager[None]:
+    def is_ready() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
+            return True
+        return False
 
-
-def _await_ready(server: "subprocess.Popen[bytes]", address: tuple[str, int], log: Path) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
-        with contextlib.suppress(OSError), socket.create_connection(address, 1):
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")
+    return running_server(command, log, is_ready)

@@ -29,6 +29,7 @@ from snaploom.errors import LeaseNotObtained, RunRevoked, SnapshotChanged
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
+from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import CrashPoint, FolderOwner, open_folder
 from snaploom.output.gc import collect_garbage, find_garbage
 from snaploom.output.leaseholder import ClaimLease, LeaseKeeper, LeaseTerms
@@ -71,9 +72,11 @@ def wait_until_stopped(process: BaseProcess) -> None:
         time.sleep(0.01)
 
 
-def publish_in_a_table_once(root: Path, point: CrashPoint) -> None:
+def publish_in_a_table_once(
+    root: Path | str, point: CrashPoint | None, settings: FolderSettings
+) -> None:
     """Publish a snapshot in a folder with a table, and die at a point."""
-    folder = table_folder(open_store(str(root), create=True))
+    folder = table_folder(open_store(str(root), create=True), settings=settings)
     published_in_table(folder, 0, a_run(dies_at(point), start=now()))
 
 

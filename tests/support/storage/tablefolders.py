@@ -1,4 +1,4 @@
-"""Output folders with an Iceberg table, whose versions a stand-in for Iceberg's library makes.
+"""Output folders with a table, of Iceberg by a stand-in for its library, or of Delta.
 
 So does one for a catalog, which keeps its tables as numbered documents in the output's store: a
 store that dies takes its catalog along.
@@ -9,11 +9,15 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
+from support.storage.faultystore import FaultyStore
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, keys, writes
 
 from snaploom.errors import ObjectAlreadyExists
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.output import layout
+from snaploom.output.deltatable import delta_key
 from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
 from snaploom.output.icebergtable import (
@@ -150,8 +154,48 @@ class PlainLibrary:
         return frozenset(f"{one['snapshot-id']}.avro" for one in version.lineage())
 
 
+class InterruptedStore(FaultyStore):
+    """Calls `before` in front of each version of a Delta table but the first."""
+
+    def __init__(self, inner: ObjectStore, before: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.before = before
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        if key.startswith(layout.DELTA_LOG) and key != delta_key(1):
+            self.before()
+        super().put_if_absent(key, data)
+
+
+def versions(store: ObjectStore) -> list[str]:
+    """Keys of the versions of the table."""
+    places = (VERSIONS, layout.DELTA_LOG)
+    return [key for place in places for key in keys(store, place) if key.endswith(".json")]
+
+
+def data_files(store: ObjectStore) -> set[str]:
+    """Keys of all data files."""
+    return keys(store) - keys(store, layout.DELTA_LOG)
+
+
+def delta_actions(store: ObjectStore) -> list[dict[str, Any]]:
+    """All actions of a Delta table, the oldest first."""
+    documents = (store.get(key) for key in sorted(keys(store, layout.DELTA_LOG)))
+    return [json.loads(line) for document in documents for line in document.splitlines()]
+
+
 def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:
     """Files in the newest version, by value of the partition column."""
+    if TABLE.data_format == "DELTA":
+        live: dict[str, str] = {}
+        for action in delta_actions(store):
+            if "add" in action:
+                (live[action["add"]["path"]],) = action["add"]["partitionValues"].values()
+            live.pop(action.get("remove", {}).get("path"), None)
+        found: dict[str, list[str]] = {}
+        for path, value in live.items():
+            found.setdefault(value, []).append(f"data/{unquote(path)}")
+        return found
     version = PlainCatalogTable(store, "").read()
     assert version is not None
     files: Any = version.document.get("files", {})
@@ -159,6 +203,7 @@ def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:
 
 
 TABLE = SETTINGS.model_copy(update={"data_format": "ICEBERG"})
+DELTA = SETTINGS.model_copy(update={"data_format": "DELTA"})
 OF_CATALOG = TABLE.model_copy(update={"table": "lake.shop.wide"})
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
@@ -170,24 +215,31 @@ def table_folder(
     settings: FolderSettings | None = None,
 ) -> Folder:
     """A folder to publish into; `before` is called before each change of the table is made."""
-    library = PlainLibrary(store, before)
-    return prepare_folder(store, settings or TABLE, IDENTITY, run or a_run(), library=library)
+    library, chosen = PlainLibrary(store, before), settings or TABLE
+    store = InterruptedStore(store, before) if chosen.data_format == "DELTA" else store
+    return prepare_folder(store, chosen, IDENTITY, run or a_run(), library=library)
 
 
-def woven(folder: Folder) -> Callable[[str], WriteResult]:
-    """A writer of files with a column."""
+def opened(store: ObjectStore, before: Callable[[], None] = lambda: None) -> Folder:
+    """A folder that is there."""
+    inner = InterruptedStore(store, before) if TABLE.data_format == "DELTA" else store
+    return open_folder(inner, PlainLibrary(store, before))
+
+
+def woven(folder: Folder, schema: str = SCHEMA) -> Callable[[str], WriteResult]:
+    """A writer of files with some columns."""
 
     def write(uri: str) -> WriteResult:
-        return WriteResult(rows=writes(folder.store)(uri).rows, schema=SCHEMA)
+        return WriteResult(rows=writes(folder.store)(uri).rows, schema=schema)
 
     return write
 
 
 def published_in_table(
-    folder: Folder, number: int, run: Run | None = None
+    folder: Folder, number: int, run: Run | None = None, schema: str = SCHEMA
 ) -> Published | AlreadyPublished:
     """Publish the snapshot of a day."""
-    return publish(folder, run or a_run(), a_target(number), woven(folder), agrees)
+    return publish(folder, run or a_run(), a_target(number), woven(folder, schema), agrees)
 
 
 def is_whole(store: ObjectStore) -> bool:

@@ -12,21 +12,12 @@ from snaploom.cli.console import result_console
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.run.driverlock import (
-    COORDINATES,
-    LOCK_FILE,
-    REPOSITORY_VARIABLE,
-    UNLISTED,
-    cached_jar,
-    install_hint,
-    read_lock,
-    write_lock,
-)
+from snaploom.run import driverlock
 from snaploom.sources.databases.drivers import KNOWN_JARS, DriverJar
 
 Folder = Annotated[
     Path,
-    Parameter(help=f"Folder of the project, where `{LOCK_FILE}` is.", show_default=True),
+    Parameter(help=f"Folder of the project, where `{driverlock.LOCK_FILE}` is.", show_default=True),
 ]
 
 
@@ -46,7 +37,7 @@ def install(
         str,
         Parameter(
             help="Folder or URL of a Maven repository; default: the environment variable "
-            f"`{REPOSITORY_VARIABLE}`, else what Spark resolves packages by."
+            f"`{driverlock.REPOSITORY_VARIABLE}`, else what Spark resolves packages by."
         ),
     ] = "",
     update: Annotated[
@@ -65,11 +56,11 @@ def install(
     `snaploom run` gives a source the locked driver of its database, after its hash was compared.
     `comet` is no driver, but the accelerator of Spark, for runs that ask for it.
     """
-    file = folder / LOCK_FILE
-    held = read_lock(file)
+    file = folder / driverlock.LOCK_FILE
+    held = driverlock.read_lock(file)
     wanted = [_wanted(name, held, update=update) for name in names or held]
     for jar in wanted:
-        is_new = not (jar.sha256 and cached_jar(jar).is_file())
+        is_new = not (jar.sha256 and driverlock.cached_jar(jar).is_file())
         if not jar.is_known and is_new and not (unlisted and names):
             raise _unlisted(jar, file if jar.name in held else None)
     if not wanted:
@@ -80,23 +71,26 @@ def install(
             expected=f"one of {', '.join(KNOWN_JARS)}, or coordinates",
             hint="name the database that is to be read: snaploom drivers install postgresql",
         )
-    place = repository or os.environ.get(REPOSITORY_VARIABLE, "")
+    place = repository or os.environ.get(driverlock.REPOSITORY_VARIABLE, "")
     for jar in wanted:
         installed = ondemand.install_jar(jar, place)
         held[installed.name] = installed
-        write_lock(file, held)
+        driverlock.write_lock(file, held)
         result_console().print(f"installed {installed.coordinates}, locked in {file}")
     return 0
 
 
 def list_(*, folder: Folder = Path()) -> int:
     """List the JDBC drivers that are known or locked, and what is installed of them."""
-    held = read_lock(folder / LOCK_FILE)
+    held = driverlock.read_lock(folder / driverlock.LOCK_FILE)
     table = Table("driver", "coordinates", "locked", "installed", box=None, pad_edge=False)
     for jar in {**KNOWN_JARS, **held}.values():
         locked = "yes" if jar.name in held else "no"
         table.add_row(
-            jar.name, jar.coordinates, locked, "yes" if cached_jar(jar).is_file() else "no"
+            jar.name,
+            jar.coordinates,
+            locked,
+            "yes" if driverlock.cached_jar(jar).is_file() else "no",
         )
     result_console().print(table)
     return 0
@@ -107,8 +101,8 @@ def _unlisted(jar: DriverJar, lock: Path | None) -> ArgumentInvalid:
         "this jar is none of the drivers that Snaploom knows",
         path="NAME",
         found=visible(jar.coordinates + (f", which {lock} names" if lock is not None else "")),
-        expected=f"one of {', '.join(KNOWN_JARS)}, or {UNLISTED} and its coordinates",
-        hint=install_hint(jar),
+        expected=f"one of {', '.join(KNOWN_JARS)}, or {driverlock.UNLISTED} and its coordinates",
+        hint=driverlock.install_hint(jar),
     )
 
 
@@ -118,7 +112,7 @@ def _wanted(name: str, held: dict[str, DriverJar], *, update: bool) -> DriverJar
         return held[name]
     if known is not None:
         return known
-    if COORDINATES.fullmatch(name):
+    if driverlock.COORDINATES.fullmatch(name):
         listed = {jar.coordinates: jar for jar in KNOWN_JARS.values()}
         return listed.get(name) or DriverJar(name, name, "")
     raise ArgumentInvalid(

@@ -19,14 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from snaploom.cli.console import (
-    OutputForm,
-    message_console,
-    print_documents,
-    print_findings,
-    result_console,
-    warn,
-)
+from snaploom.cli import console
 from snaploom.errors import SnaploomError
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report, Unpublished
@@ -168,19 +161,19 @@ def weave_and_show(
     names: Sequence[str],
     moment: EpochNanos,
     options: RunOptions,
-    form: OutputForm,
+    form: console.OutputForm,
     elsewhere: Elsewhere | None = None,
 ) -> int:
     """Weave outputs, show the results, and return the exit code.
 
     `elsewhere` changes where the outputs are published; their indexes do not follow then.
     """
-    messages = message_console()
+    messages = console.message_console()
     with runevents.signal_handlers() as interruption:
         try:
             bundles, warnings = runnable_bundles(declarations, names)
-            print_findings(warnings, messages)
-            indexes = index_places(declarations, warn) if elsewhere is None else no_indexes
+            console.print_findings(warnings, messages)
+            indexes = index_places(declarations, console.warn) if elsewhere is None else no_indexes
             if elsewhere is not None:
                 bundles = tuple(elsewhere(bundle) for bundle in bundles)
             allowing = replace(options, allow=declarations.allow)
@@ -192,24 +185,26 @@ def weave_and_show(
                     request, indexes, with_drivers(declarations, options.accelerator)
                 )
         except SnaploomError as error:
-            if form is OutputForm.JSON:
-                print_documents([unstarted_report(name, moment, error).dump() for name in names])
+            if form is console.OutputForm.JSON:
+                console.print_documents(
+                    [unstarted_report(name, moment, error).dump() for name in names]
+                )
             raise
         _show(reports, declarations, form)
     return combined_exit_code([report_exit_code(report) for report in reports])
 
 
-def _show(reports: Sequence[Report], declarations: Declarations, form: OutputForm) -> None:
-    messages = message_console()
+def _show(reports: Sequence[Report], declarations: Declarations, form: console.OutputForm) -> None:
+    messages = console.message_console()
     for report in reports:
-        print_findings(declarations.placed(report.findings), messages)
+        console.print_findings(declarations.placed(report.findings), messages)
         if report.message and not report.failed:
             messages.print(f"error {report.output}: {report.message}", markup=False, style="red")
-    if form is OutputForm.JSON:
-        print_documents([report.dump() for report in reports])
+    if form is console.OutputForm.JSON:
+        console.print_documents([report.dump() for report in reports])
         return
     for report in reports:
-        _print_report(report, declarations, result_console())
+        _print_report(report, declarations, console.result_console())
 
 
 def _print_report(report: Report, declarations: Declarations, console: Console) -> None:

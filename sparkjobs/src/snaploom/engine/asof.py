@@ -6,8 +6,6 @@ comes out once, also where a task runs again; and all that a window keeps is the
 that a frequent key needs no memory (Spark spills its rows).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce

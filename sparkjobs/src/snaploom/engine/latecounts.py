@@ -6,8 +6,6 @@ from their keys. Files are read again for that, so that it holds only where this
 the same rows: Parquet, which a run looks at again before it publishes (rule W34).
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache, reduce
 

@@ -26,6 +26,8 @@ from snaploom.types.schemas import quote
 
 _FIELD_ID = "parquet.field.id"
 """Metadata of a column that Spark writes into Parquet's schema."""
+_TABLES = {DataFormat.ICEBERG: "Iceberg", DataFormat.DELTA: "Delta without table features"}
+_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # Avro 1.12 specification, "Names"
 
 
@@ -88,14 +90,20 @@ def _faults_of(
                 "a calendar interval, which no file format can hold",
                 "cast it to string in a simpleVirtual source, or leave it out",
             )
-        case _ if data_format is DataFormat.ICEBERG and not has_type(data_type):
+        case _ if data_format.is_table and not _is_in_tables(data_type, data_format):
             yield SchemaFault(
                 path,
-                f"a column of type {data_type.simpleString()}, which Iceberg does not have",
+                f"a column of type {data_type.simpleString()}, which {_TABLES[data_format]} does "
+                "not have",
                 "cast it in a simpleVirtual source, leave it out, or use PARQUET",
             )
         case _:
             pass
+
+
+def _is_in_tables(data_type: spark.DataType, data_format: DataFormat) -> bool:
+    is_newer = data_format is DataFormat.DELTA and isinstance(data_type, spark.TimestampNTZType)
+    return has_type(data_type) and not is_newer
 
 
 def _struct_faults(
@@ -113,6 +121,12 @@ def _struct_faults(
                 here,
                 "a name that Avro does not allow (letters A-Z, digits and _ only)",
                 "rename it in a simpleVirtual source, or use PARQUET",
+            )
+        elif data_format is DataFormat.DELTA and _NOT_IN_DELTA.search(field.name):
+            yield SchemaFault(
+                here,
+                "a name that Delta does not allow (spaces, line breaks, tabs and ,;{}()= )",
+                "rename it in a simpleVirtual source, or use ICEBERG",
             )
         if data_format is DataFormat.ICEBERG and _FIELD_ID in field.metadata:
             yield SchemaFault(

@@ -11,8 +11,6 @@ Rows of equal time are ordered by all values that are aggregated, so that a task
 gives the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce

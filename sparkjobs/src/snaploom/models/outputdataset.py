@@ -52,11 +52,18 @@ class DataFormat(StrEnum):
     """One JSON object a line; metadata of columns is in the manifest only."""
     ICEBERG = "ICEBERG"
     """An Apache Iceberg table in the folder, over Parquet files; its commit is the publication."""
+    DELTA = "DELTA"
+    """A Delta table in the folder, over Parquet files; its commit is the publication."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the output is a table, whose commit publishes."""
+        return self in (DataFormat.ICEBERG, DataFormat.DELTA)
 
     @property
     def of_files(self) -> DataFormat:
-        """Format of the files: those of an Iceberg table are Parquet."""
-        return DataFormat.PARQUET if self is DataFormat.ICEBERG else self
+        """Format of the files: those of tables are Parquet."""
+        return DataFormat.PARQUET if self.is_table else self
 
 
 class DataCompression(StrEnum):
@@ -75,6 +82,7 @@ class DataCompression(StrEnum):
 DEFAULT_COMPRESSION: Mapping[DataFormat, DataCompression] = {
     DataFormat.PARQUET: DataCompression.ZSTD,
     DataFormat.ICEBERG: DataCompression.ZSTD,
+    DataFormat.DELTA: DataCompression.ZSTD,
     DataFormat.AVRO: DataCompression.SNAPPY,
     DataFormat.JSONL: DataCompression.SNAPPY,
 }
@@ -199,7 +207,7 @@ class OutputFolder(ApiModel):
     """Format of the files; fixed by the first publication."""
     data_compression: DataCompression | None = None
     """Compression of the files; fixed by the first publication. Omitted: the folder's; a new folder
-    gets `ZSTD` for PARQUET and ICEBERG, `SNAPPY` for AVRO and JSONL."""
+    gets `ZSTD` for PARQUET, ICEBERG and DELTA, `SNAPPY` for AVRO and JSONL."""
     column_metadata: ColumnMetadata = ColumnMetadata.BOTH
     """Place of the metadata of columns."""
     target_file_size_mib: Annotated[int, Ge(1), Le(65536)] | None = Field(

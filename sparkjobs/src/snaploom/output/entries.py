@@ -186,7 +186,7 @@ class FolderSettings(ApiModel):
     """Settings that the first publication fixes for ever."""
 
     data_format: Annotated[str, _one_of(DataFormat)]
-    """PARQUET, AVRO, JSONL or ICEBERG."""
+    """PARQUET, AVRO, JSONL, ICEBERG or DELTA."""
     data_compression: Annotated[str, _one_of(DataCompression)]
     """Codec of the files."""
     partition_field_name: Name

@@ -21,7 +21,7 @@ from snaploom.output.history import changed_settings, fixed_by, settled
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import is_run_id
 from snaploom.output.manifest import ManifestLog
-from snaploom.output.outputtables import output_table
+from snaploom.output.outputtables import OutputTable, output_table
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.output.tablecommits import TableCommits, has_table
 
@@ -238,9 +238,12 @@ class Folder:
     def _has_table(self) -> bool:
         return has_table(self.log.read().settings)
 
+    @cached_property
+    def _output_table(self) -> OutputTable | None:
+        return output_table(self.store, self.log.read().settings, self.library)
+
     def _table(self, run: Run | None = None) -> TableCommits:
-        settings = self.log.read().settings
-        table = output_table(self.store, settings, self.library)
+        table = self._output_table
         if run is None:
             return TableCommits(self.store, self.log, table)
         return TableCommits(

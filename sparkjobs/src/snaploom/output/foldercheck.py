@@ -17,6 +17,7 @@ from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.output import layout
 from snaploom.output.checkpoints import CHECKPOINT_FAILURES, checkpoint_fault, read_checkpoint
+from snaploom.output.deltatable import DeltaTable
 from snaploom.output.documents import DOCUMENT, ENTRY, get_bounded
 from snaploom.output.entries import Entry, parse_entry
 from snaploom.output.icebergtable import TABLE, CatalogTable, TableLibrary
@@ -36,7 +37,7 @@ class FaultKind(StrEnum):
     DOCUMENT = "DOCUMENT"
     """A schema or data model is absent, or its content does not match its name."""
     TABLE = "TABLE"
-    """The output's Iceberg table has another state than the manifest."""
+    """The output's table has another state than the manifest."""
     FILE = "FILE"
     """A published file is absent, has another size, or cannot be read."""
     ROWS = "ROWS"
@@ -122,13 +123,14 @@ def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
 def check_table(
     store: ObjectStore, state: FolderState, library: TableLibrary | None = None
 ) -> Iterator[Fault]:
-    """Faults of snapshots whose version in the Iceberg table differs from that in the log.
+    """Faults of snapshots whose version in the table differs from that in the log.
 
     A table of a catalog is looked at with a library only, and so are the rows that it shows.
     """
     table = output_table(store, state.settings, library)
     if not has_table(state.settings) or table is None:
         return
+    place = layout.DELTA_LOG if isinstance(table, DeltaTable) else TABLE
     try:
         version = table.read()
         recorded = {record.time: record for record, _ in table_history(store, version).live}
@@ -136,7 +138,7 @@ def check_table(
         if library is not None and named is not None and version is not None:
             yield from _shown(library.of_catalog(named), state)
     except (StorageError, PublicationError) as error:
-        yield Fault(FaultKind.TABLE, TABLE, f"{error.message}: {error.found}")
+        yield Fault(FaultKind.TABLE, place, f"{error.message}: {error.found}")
         return
     for time in sorted(recorded.keys() | state.live.keys()):
         here, there = state.live.get(time), recorded.get(time)
@@ -147,7 +149,7 @@ def check_table(
             message = "the table does not have it"
         elif here is None:
             message = "the table has it, and the log does not; the next run writes its entry"
-        yield Fault(FaultKind.TABLE, TABLE, message, time)
+        yield Fault(FaultKind.TABLE, place, message, time)
 
 
 def _shown(table: CatalogTable, state: FolderState) -> Iterator[Fault]:

@@ -80,7 +80,8 @@ def find_garbage(
         prefix: folder below which to look: `""` for everything.
     """
     places = (layout.DATA, TEMPORARY_PREFIX) if not prefix else (prefix,)
-    infos = [info for place in places for info in store.list(place)]
+    listed = (info for place in places for info in store.list(place))
+    infos = [info for info in listed if not info.key.startswith(layout.DELTA_LOG)]
     search = _Search(store, state, now - grace, _last_signs(store, infos))
     return tuple(sorted(search.judge(infos), key=lambda garbage: garbage.key))
 

@@ -109,11 +109,12 @@ def asked_by(output: OutputDataset, fixed: Mapping[str, str]) -> dict[str, str]:
 def changed_settings(
     fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
-    """Names of fixed settings that declarations ask to change."""
+    """Names of fixed settings that declarations ask to change; other formats have no `table`."""
     return tuple(
         name
         for name in fixed
-        if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
+        if fixed[name] != asked.get(name, fixed[name])
+        and not (name == "root" and accept_root_change)
     )
 
 

@@ -67,15 +67,6 @@ def version_key(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class TableCommitted:
-    """A commit of ours in the table's history."""
-
-    run_id: str
-    commit: str
-    """Hash of its meaning, in `commits/`."""
-
-
-@dataclass(frozen=True)
 class TableVersion:
     """The table as one metadata document describes it."""
 
@@ -98,13 +89,6 @@ class TableVersion:
     def newest(self) -> int | None:
         """Identity of the snapshot that readers see; None before the first."""
         return next((number_of(one) for one in self.lineage()), None)
-
-    def history(self) -> Iterator[TableCommitted]:
-        """Commits of ours that the table still knows of, the newest first."""
-        for snapshot in self.lineage():
-            summary = _texts(snapshot.get("summary"))
-            if RUN_ID in summary and COMMIT in summary:
-                yield TableCommitted(summary[RUN_ID], summary[COMMIT])
 
     def snapshots(self) -> list[dict[str, JsonValue]]:
         """All snapshots of the table, whatever leads to them."""

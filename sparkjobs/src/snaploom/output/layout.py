@@ -12,7 +12,8 @@ metadata/_swept                                hint: up to which ended version f
 metadata/removal.json                          notice: the folder is being removed, and for whom
 metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
-commits/<sha256>.json                          what commits of an Iceberg table mean (ICEBERG only)
+commits/<sha256>.json                          what commits of a table mean (ICEBERG, DELTA)
+data/_delta_log/                               versions of a table of Delta (`output.deltatable`)
 iceberg/metadata/                              versions of that table (`output.icebergtable`)
 metadata/listing/<sha256>.json                 what is known of a source's files: a cache
 metadata/runs.json                             the last runs, with what failed: a note for pages
@@ -36,6 +37,7 @@ from snaploom.models.common import LARGEST, EpochNanos, format_instant
 MARKER = "snaploom.json"
 DATA = "data/"
 STAGING = "data/.staging/"
+DELTA_LOG = "data/_delta_log/"
 MANIFEST = "metadata/manifest/"
 CHECKPOINTS = "metadata/checkpoint/"
 LATEST = "metadata/_latest"

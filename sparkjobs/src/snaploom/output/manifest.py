@@ -15,17 +15,8 @@ from snaploom.errors import FolderRemoved, ObjectAlreadyExists, ObjectNotFound, 
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.base import ApiModel
 from snaploom.models.common import LARGEST
-from snaploom.output import documents, layout
+from snaploom.output import documents, entries, layout
 from snaploom.output.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
-from snaploom.output.entries import (
-    Entry,
-    ModelNode,
-    Publish,
-    Replace,
-    SnapshotRecord,
-    format_entry,
-    parse_entry,
-)
 from snaploom.output.state import EMPTY, FolderState, Records, apply_unwritten, fold
 from snaploom.types.schemas import parse_schema
 
@@ -66,7 +57,7 @@ def store_schema(store: ObjectStore, schema: str) -> str:
     return schema_hash
 
 
-def store_model(store: ObjectStore, nodes: tuple[ModelNode, ...]) -> str:
+def store_model(store: ObjectStore, nodes: tuple[entries.ModelNode, ...]) -> str:
     """Store a data model; returns its hash."""
     content = _model_document(nodes)
     model_hash = layout.content_hash(content)
@@ -74,10 +65,10 @@ def store_model(store: ObjectStore, nodes: tuple[ModelNode, ...]) -> str:
     return model_hash
 
 
-def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
+def model_nodes(tree: JoinTree) -> tuple[entries.ModelNode, ...]:
     """The tree as the manifest keeps it."""
     return tuple(
-        ModelNode(
+        entries.ModelNode(
             field_name=node.field_name,
             parent=node.parent,
             group_by=node.group_by,
@@ -98,7 +89,7 @@ def store_merged_model(store: ObjectStore, state: FolderState) -> None:
         _log.warning("%s is not up to date: %s", layout.MERGED_DATA_MODEL, error.message)
 
 
-def _model_document(nodes: tuple[ModelNode, ...]) -> bytes:
+def _model_document(nodes: tuple[entries.ModelNode, ...]) -> bytes:
     document = {"format": documents.MANIFEST_FORMAT, "nodes": [node.dump() for node in nodes]}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode() + b"\n"
@@ -192,7 +183,7 @@ class ManifestLog:
             self._known = replace(state, records=state.records.read_by(self._record))
             self._newest = earlier._newest
 
-    def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
+    def commit(self, build: Callable[[FolderState], entries.Entry | None]) -> FolderState:
         """Append one entry; rebased on other commits.
 
         Args:
@@ -210,18 +201,18 @@ class ManifestLog:
         """
         return documents.rebased(lambda: self._attempt(build), self._contended)
 
-    def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
+    def _attempt(self, build: Callable[[FolderState], entries.Entry | None]) -> FolderState | None:
         state = self.read()
         entry = build(state)
         if entry is None:
             return state
         committed = apply_unwritten(state, entry)
         self._refuse_removed(state)
-        document = format_entry(entry)
+        document = entries.format_entry(entry)
         if not self._log.append(entry.seq, document):
             return None
         self._remember(entry.seq, document)
-        if isinstance(entry, Publish | Replace):
+        if isinstance(entry, entries.Publish | entries.Replace):
             committed.records.remember(entry.snapshot)
         self._known = committed
         if committed.seq % CHECKPOINT_EVERY == 0:
@@ -237,23 +228,23 @@ class ManifestLog:
         return found or self._beginning
 
     def _follow(self, state: FolderState, at: int | None) -> FolderState:
-        entries: list[Entry] = []
+        read: list[entries.Entry] = []
         following = self._log.after(state.seq)
         limit = None if at is None else max(at - state.seq, 0)
         for seq, document in enumerate(islice(following, limit), start=state.next_seq):
-            entries.append(self._parsed(seq, document))
-            if len(entries) == FOLDED_TOGETHER:
-                state, entries = fold(state, entries), []
-        return fold(state, entries) if entries else state
+            read.append(self._parsed(seq, document))
+            if len(read) == FOLDED_TOGETHER:
+                state, read = fold(state, read), []
+        return fold(state, read) if read else state
 
-    def _parsed(self, seq: int, document: bytes) -> Entry:
+    def _parsed(self, seq: int, document: bytes) -> entries.Entry:
         self._remember(seq, document)
-        return parse_entry(document, f"{self._store.uri}{layout.manifest_key(seq)}")
+        return entries.parse_entry(document, f"{self._store.uri}{layout.manifest_key(seq)}")
 
-    def _record(self, seq: int) -> SnapshotRecord:
+    def _record(self, seq: int) -> entries.SnapshotRecord:
         document = self._log.document(seq)
         entry = None if document is None else self._parsed(seq, document)
-        if not isinstance(entry, Publish | Replace):
+        if not isinstance(entry, entries.Publish | entries.Replace):
             raise documents.corrupt(
                 f"{self._store.uri}{layout.manifest_key(seq)}",
                 "no publication, though a checkpoint has one" if entry else "nothing",

@@ -14,7 +14,9 @@ from typing import Protocol
 from snaploom.errors import PublicationError, SnaploomError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos
+from snaploom.models.outputdataset import DataFormat
 from snaploom.output import icebergtable, tablehistory
+from snaploom.output.deltatable import DeltaTable
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import FolderSettings, TombstoneRecord
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
@@ -76,6 +78,8 @@ def output_table(
     store: ObjectStore, settings: FolderSettings | None, library: icebergtable.TableLibrary | None
 ) -> OutputTable | None:
     """The table of a folder; None where it is in a catalog, which nothing at hand leads to."""
+    if settings is not None and settings.data_format == DataFormat.DELTA:
+        return DeltaTable(store)
     if settings is None or settings.table is None:
         return FolderTable(store, library)
     return None if library is None else CatalogedTable(store, library.of_catalog(settings.table))
@@ -236,7 +240,8 @@ class CatalogedTable:
         forgotten = self._forgotten(version, ended)
         if forgotten:
             self.table.forget(forgotten)
-        if unused := self._unused(version, files, forgotten):
+        # Asked after the catalog forgot the others: what it still shows then is held.
+        if unused := self._unused(version, files, set()):
             self.table.forget(unused)
         if forgotten:
             tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
@@ -260,13 +265,7 @@ class CatalogedTable:
         unused = shown.keys() & tablehistory.unused_by(version) - forgotten
         gone = unused | forgotten
         if held := {key for number, keys in shown.items() if number not in gone for key in keys}:
-            raise tablehistory.SnapshotsHeld(
-                f"the table {self.table.name} shows files that are to be removed",
-                found=", ".join(sorted(held)[:3]),
-                expected="snapshots, tags and branches that show what is published",
-                hint="restate what others rolled back or added, and let them drop their tags, "
-                "branches and snapshots; until then the files stay",
-            )
+            raise tablehistory.shown_again(self.table.name, sorted(held))
         return unused
 
     def contended(self, races: int) -> CommitContended:

@@ -27,15 +27,7 @@ from itertools import chain
 
 from snaploom import errors
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
-from snaploom.output import layout
-from snaploom.output.documents import (
-    ENTRY,
-    HINT,
-    MANIFEST_FORMAT,
-    corrupt,
-    get_bounded,
-    parse_versioned,
-)
+from snaploom.output import documents, layout
 from snaploom.output.entries import Revoke, Tombstone
 from snaploom.output.folder import CrashPoint, Folder, FolderOwner, Run, open_folder, owner_in
 from snaploom.output.icebergtable import TABLE, VERSIONS
@@ -47,7 +39,7 @@ REMOVED = "REMOVED"
 
 _DOCUMENT = re.compile(r"metadata/(schema|datamodel|listing)/[0-9a-f]{64}\.json")
 _TABLE = re.compile(
-    rf"commits/[0-9a-f]{{64}}\.json"
+    rf"commits/[0-9a-f]{{64}}\.json|{layout.DELTA_LOG}[^/]+"
     rf"|{VERSIONS}((v\d+|\d{{5,}}-[0-9a-f-]{{36}})\.metadata\.json|version-hint\.text|[^/]+\.avro)"
 )
 
@@ -88,7 +80,7 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     removing.delete(_entries(store))
     # A run may have put files here until the log was gone.
     removing.delete(_data(store))
-    places = (VERSIONS, layout.COMMITS)
+    places = (VERSIONS, layout.DELTA_LOG, layout.COMMITS)
     listed = [info for place in places for info in store.list(place)]
     removing.delete([info for info in listed if _TABLE.fullmatch(info.key)])
     removing.delete(_record(store))
@@ -105,15 +97,15 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
 
 def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
     try:
-        notice = get_bounded(store, layout.REMOVAL, HINT)
+        notice = documents.get_bounded(store, layout.REMOVAL, documents.HINT)
     except errors.ObjectNotFound:
         return None
     name = f"{store.uri}{layout.REMOVAL}"
-    document = parse_versioned(notice, name, HINT)
+    document = documents.parse_versioned(notice, name, documents.HINT)
     of = [document.get("output"), document.get("namespace", ""), document.get("uid", "")]
     texts = [text for text in of if isinstance(text, str)]
     if len(texts) != len(of):
-        raise corrupt(name, "no name of an output")
+        raise documents.corrupt(name, "no name of an output")
     _refuse_other(store, FolderOwner(*texts), owner)
     return notice
 
@@ -125,7 +117,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
     if identity is not None:
         _refuse_other(store, owner_in(identity), owner)
     first = _first_entry(store)
-    document = {"format": MANIFEST_FORMAT, **asdict(owner), "runId": run.run_id}
+    document = {"format": documents.MANIFEST_FORMAT, **asdict(owner), "runId": run.run_id}
     notice = json.dumps(document).encode() + b"\n"
     try:
         store.put_if_absent(layout.REMOVAL, notice)
@@ -142,7 +134,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
 def _first_entry(store: ObjectStore) -> bytes:
     """The first entry of the log, which distinguishes a folder from a later one in its place."""
     try:
-        return get_bounded(store, layout.manifest_key(1), ENTRY)
+        return documents.get_bounded(store, layout.manifest_key(1), documents.ENTRY)
     except errors.ObjectNotFound:
         return b""
 
@@ -208,7 +200,7 @@ class _Removing:
     def _refuse_finished(self) -> None:
         """Stop if another removal ended: a folder that is begun anew reuses names of entries."""
         try:
-            found = get_bounded(self.store, layout.REMOVAL, HINT)
+            found = documents.get_bounded(self.store, layout.REMOVAL, documents.HINT)
         except errors.ObjectNotFound:
             found = b""
         if found != self.notice:

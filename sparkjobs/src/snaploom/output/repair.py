@@ -77,7 +77,8 @@ def find_snapshots(
     """
     if not is_begun(store):
         _refuse_manifest(store)
-    infos = sorted(store.list(layout.DATA), key=lambda info: info.key)
+    listed = (i for i in store.list(layout.DATA) if not i.key.startswith(layout.DELTA_LOG))
+    infos = sorted(listed, key=lambda info: info.key)
     if has_table(settings):
         table = output_table(store, settings, library)
         if table is None:

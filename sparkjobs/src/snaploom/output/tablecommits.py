@@ -1,4 +1,4 @@
-"""Publication in an Iceberg table: the table's commit first, the entry of our log after it.
+"""Publication in a table: its own commit first, the entry of our log after it.
 
 Readers of the table know nothing of our log, so that its commit is the publication. The content of
 an entry is put beside the log before (`commits/<hash>.json`); the table's snapshot names it. From
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.outputdataset import DataFormat
 from snaploom.output import icebergtable, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
@@ -43,14 +44,12 @@ from snaploom.output.tablehistory import (
 
 _log = logging.getLogger(__name__)
 
-ICEBERG = "ICEBERG"
-"""The data format of a folder that has a table."""
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def has_table(settings: FolderSettings | None) -> bool:
-    """Whether a folder's snapshots are in an Iceberg table as well."""
-    return settings is not None and settings.data_format == ICEBERG
+    """Whether a folder's snapshots are in a table of Iceberg or Delta as well."""
+    return settings is not None and DataFormat(settings.data_format).is_table
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,7 @@ class TableCommits:
         table = self.reachable()
         version = table.read()
         if version is None:
-            raise corrupt(
-                f"{self.store.uri}{icebergtable.VERSIONS}", "no table, though one was begun"
-            )
+            raise corrupt(self.store.uri, "no table, though one was begun")
         state = self.catch_up()
         entry = build(state)
         if entry is None:

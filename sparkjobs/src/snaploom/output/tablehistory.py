@@ -48,8 +48,7 @@ def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterat
         last = str(_document(store, last).get("before", ""))
     if icebergtable.OWNER in version.properties:
         return
-    for made in version.history():
-        yield made.commit
+    yield from filter(None, map(_commit, version.lineage()))
     page = version.properties.get(icebergtable.EARLIER, "")
     while page:
         raw = _document(store, page)
@@ -197,6 +196,17 @@ MAIN = "main"
 
 class SnapshotsHeld(PublicationError):
     """A tag or branch of an output's table keeps snapshots whose files are to be removed."""
+
+
+def shown_again(table: str, files: Sequence[str]) -> SnapshotsHeld:
+    """The error of files that others let a table show again."""
+    return SnapshotsHeld(
+        f"the table {table} shows files that are to be removed",
+        found=", ".join(files[:3]),
+        expected="snapshots, tags and branches that show what is published",
+        hint="restate what others rolled back or added, and let them drop their tags, "
+        "branches and snapshots; until then the files stay",
+    )
 
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
+from snaploom.models import datasource
 from snaploom.models.common import CatalogTable, DataType, EpochNanos, SchemaField
-from snaploom.models.datasource import (
-    Credentials,
-    DataSource,
-    FromFieldValue,
-    HdfsLike,
-    SnapshotSettings,
-    TimeFormat,
-)
 from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.addresses import store_kind
 from snaploom.policy.fields import Findings, duplicate_findings, zone_findings
@@ -81,11 +74,11 @@ class BoundQuery:
 class DeclaredSource(ABC):
     """A source, as its kind understands it."""
 
-    source: DataSource
+    source: datasource.DataSource
 
     @classmethod
     @abstractmethod
-    def of(cls, source: DataSource) -> Self | None:
+    def of(cls, source: datasource.DataSource) -> Self | None:
         """The source, if it is of this kind."""
 
     @abstractmethod
@@ -100,7 +93,7 @@ class DeclaredSource(ABC):
     @property
     def field(self) -> str:
         """Field of `spec` that declares it, such as `hdfsLike`."""
-        return DataSource.variant_of(self.source.spec)
+        return datasource.DataSource.variant_of(self.source.spec)
 
     @property
     def called(self) -> str:
@@ -108,7 +101,7 @@ class DeclaredSource(ABC):
         return self.field
 
     @property
-    def snapshot(self) -> SnapshotSettings | None:
+    def snapshot(self) -> datasource.SnapshotSettings | None:
         """Return the distinction of its snapshots; None where other sources decide that."""
         return None
 
@@ -143,7 +136,7 @@ class DeclaredSource(ABC):
         return ""
 
     @property
-    def credentials(self) -> Credentials | None:
+    def credentials(self) -> datasource.Credentials | None:
         """Return the source of user name and password; None where it needs none."""
         return None
 
@@ -153,7 +146,7 @@ class DeclaredSource(ABC):
         return ()
 
     @property
-    def files(self) -> HdfsLike | None:
+    def files(self) -> datasource.HdfsLike | None:
         """Its files, where data-skipping indexes can be about them."""
         return None
 
@@ -188,17 +181,19 @@ class DeclaredSource(ABC):
 
 _WHOLE = ("byte", "short", "integer", "long", "decimal")
 COLUMN_TYPES = {
-    TimeFormat.ISO8601_DATE: ("string", "date"),
-    TimeFormat.ISO8601_DATE_TIME: ("string",),
-    TimeFormat.TIMESTAMP: ("timestamp", "timestampNtz", "date"),
-    TimeFormat.UNIX_MILLISECONDS: _WHOLE,
-    TimeFormat.UNIX_SECONDS: _WHOLE,
-    TimeFormat.PATTERN: ("string", *_WHOLE),
+    datasource.TimeFormat.ISO8601_DATE: ("string", "date"),
+    datasource.TimeFormat.ISO8601_DATE_TIME: ("string",),
+    datasource.TimeFormat.TIMESTAMP: ("timestamp", "timestampNtz", "date"),
+    datasource.TimeFormat.UNIX_MILLISECONDS: _WHOLE,
+    datasource.TimeFormat.UNIX_SECONDS: _WHOLE,
+    datasource.TimeFormat.PATTERN: ("string", *_WHOLE),
 }
 """Types of a column from which each time format is read (rule W14)."""
 
 
-def schema_findings(fields: Sequence[SchemaField], owner: DataSource, path: str) -> Findings:
+def schema_findings(
+    fields: Sequence[SchemaField], owner: datasource.DataSource, path: str
+) -> Findings:
     """Fields of one struct whose names are equal ignoring case, at every level."""
     inner = (
         finding
@@ -210,7 +205,7 @@ def schema_findings(fields: Sequence[SchemaField], owner: DataSource, path: str)
     return (*(f.model_copy(update={"path": f"{f.path}.name"}) for f in own), *inner)
 
 
-def _type_findings(data_type: DataType, owner: DataSource, path: str) -> Findings:
+def _type_findings(data_type: DataType, owner: datasource.DataSource, path: str) -> Findings:
     if data_type.struct is not None:
         return schema_findings(data_type.struct.fields_, owner, f"{path}.struct.fields")
     if data_type.array is not None:
@@ -224,9 +219,9 @@ def _type_findings(data_type: DataType, owner: DataSource, path: str) -> Finding
 
 
 def snapshot_findings(
-    settings: SnapshotSettings,
+    settings: datasource.SnapshotSettings,
     columns: Sequence[SchemaField],
-    owner: DataSource,
+    owner: datasource.DataSource,
     path: str,
     prefix: UriPrefix | None = None,
 ) -> Findings:
@@ -245,9 +240,9 @@ def snapshot_findings(
 
 
 def _time_type(
-    by_field: FromFieldValue,
+    by_field: datasource.FromFieldValue,
     columns: Sequence[SchemaField],
-    owner: DataSource,
+    owner: datasource.DataSource,
     path: str,
     prefix: UriPrefix | None,
 ) -> Iterator[Finding]:
@@ -290,7 +285,7 @@ _MADE_BY_OPTIONS = frozenset({"basepath", "columnnameofcorruptrecord", "singleva
 class HdfsLikeSource(DeclaredSource, ABC):
     """A source of files, or of a table that lies in files."""
 
-    declared: HdfsLike
+    declared: datasource.HdfsLike
 
     @property
     @abstractmethod
@@ -322,7 +317,7 @@ class HdfsLikeSource(DeclaredSource, ABC):
         return self.declared.format
 
     @property
-    def snapshot(self) -> SnapshotSettings:
+    def snapshot(self) -> datasource.SnapshotSettings:
         """By a field, or by the time of reading."""
         return self.declared.snapshot
 

@@ -161,9 +161,10 @@ def _readable(output: OutputDataset) -> Iterator[Finding]:
 
 def _table(output: OutputDataset) -> Iterator[Finding]:
     folder = output.spec.output_folder
-    if folder.data_format is not DataFormat.ICEBERG:
+    if not folder.data_format.is_table:
         return
-    if not brings(output, "iceberg"):
+    is_delta = folder.data_format is DataFormat.DELTA
+    if not is_delta and not brings(output, "iceberg"):
         yield output.finding(
             "SL149",
             f"{FOLDER}.dataFormat",
@@ -175,7 +176,7 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
         yield output.finding(
             "SL184",
             f"{FOLDER}.incompatibleSchema",
-            "an Iceberg table has one schema, so that no snapshot can break with it",
+            "a table has one schema, so that no snapshot can break with it",
             found="WARN",
             expected="FAIL",
         )
@@ -183,10 +184,12 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
         yield output.finding(
             "SL184",
             f"{FOLDER}.registerTable",
-            "an Iceberg table is not registered as a table of files beside it",
+            "a table is not registered as a table of files beside it",
             found=folder.register_table.name,
             expected="an output without it",
-            hint="name a catalog's table by outputFolder.table in a new folder, or read the table "
+            hint="read the table at `<folderUri>data`"
+            if is_delta
+            else "name a catalog's table by outputFolder.table in a new folder, or read the table "
             "at `<folderUri>iceberg`",
         )
 

@@ -111,8 +111,12 @@ def faults(*resources: Any) -> list[tuple[str, str, str]]:
         ),
     ],
 )
-def test_output_that_is_an_iceberg_table(changes: dict[str, Any], expected: list[Any]) -> None:
+def test_output_that_is_a_table(changes: dict[str, Any], expected: list[Any]) -> None:
     assert faults(*model()[:-1], output(**ICEBERG, **changes)) == expected
+    if "outputFolder.table" not in changes:
+        delta = output(**{**changes, "outputFolder.dataFormat": "DELTA"})
+        needs_no_jar = [one for one in expected if one[0] != "SL149"]
+        assert faults(*model()[:-1], delta) == needs_no_jar
 
 
 @pytest.mark.parametrize("data_format", ["iceberg", "DELTA", "arrow"])

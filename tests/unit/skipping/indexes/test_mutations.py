@@ -51,7 +51,6 @@ def test_partial_sets_lose_rows(monkeypatch):
 @pytest.mark.slow
 def test_two_zeros_in_a_set_lose_rows(monkeypatch):
     monkeypatch.setattr("snaploom.skipping.core.valueorder.ordered", np.copy)
-    monkeypatch.setattr(distinct, "ordered", np.copy)
     assert _finds_a_lost_row("VALUE_SET", ("double",))
 
 

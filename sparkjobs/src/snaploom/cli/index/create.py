@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from snaploom.cli import options
 from snaploom.cli.console import OutputForm
 from snaploom.cli.index.describe import show_reports
 from snaploom.cli.index.options import (
@@ -21,15 +22,6 @@ from snaploom.cli.index.options import (
     place_of,
     put_back_when_interrupted,
     settings_of,
-)
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    Form,
-    ProjectOptions,
-    folder_uri,
-    refuse_request,
 )
 from snaploom.files.stores import open_store
 from snaploom.models.findings import InvalidDeclarations
@@ -93,7 +85,7 @@ def create(
     index: Items = (),
     kept: KeptOptions = DEFAULT_KEPT,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Create a skipping index; nothing is indexed before the first refresh."""
     return _declare(IndexAction.CREATE, target, index, kept, place, output)
@@ -106,7 +98,7 @@ def build(
     index: Items = (),
     kept: KeptOptions = DEFAULT_KEPT,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Create a skipping index and index all files."""
     return _declare(IndexAction.BUILD, target, index, kept, place, output)
@@ -134,7 +126,7 @@ def _declare(
 def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions) -> Declaration:
     if place.declaration is None:
         if not items:
-            raise refuse_request(
+            raise options.refuse_request(
                 "no index type is given",
                 "--index",
                 expected="one --index or more, such as --index 'price MIN_MAX'",
@@ -148,7 +140,7 @@ def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions)
             plaintext_footer=kept.plaintext_footer,
         )
     if items or kept != KeptOptions(if_not_exists=kept.if_not_exists):
-        raise refuse_request(
+        raise options.refuse_request(
             "what to keep is declared already",
             "--index",
             found=f"{place.declaration.owner}, and options that repeat it",
@@ -168,13 +160,13 @@ def apply(
     ] = (),
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     conf: Conf = (),
     kms: Kms = None,
-    allow: Allow = (),
+    allow: options.Allow = (),
     dry_run: Annotated[bool, Parameter(help="Only show what would be done.")] = False,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Create or alter indexes until they are as declared, and refresh them by `refresh.mode`.
 
@@ -203,7 +195,7 @@ def refresh(
         Parameter(name="--mode", help="Scope of the refresh; omitted, as declared."),
     ] = None,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Index new and changed files, and drop the rows of deleted files."""
     request = IndexRequest(IndexAction.REFRESH, place_of(target, place), mode=mode)
@@ -216,7 +208,7 @@ def drop(
     /,
     *,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Delete a skipping index; its files stay until `vacuum`, and queries read every file."""
     return _keep(
@@ -233,7 +225,7 @@ def vacuum(
     /,
     *,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Remove the files of a skipping index that was dropped."""
     return _keep(
@@ -247,7 +239,7 @@ def recover(
     /,
     *,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Clean up after a failed operation, and check that the index rows can be read."""
     return _keep(target, place, output, "recovered", lambda store, _: operations.recover(store))
@@ -258,7 +250,7 @@ def compact(
     /,
     *,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Merge small index segments into one; queries see the same rows."""
     return _keep(target, place, output, "compacted", lambda store, _: operations.compact(store))
@@ -293,12 +285,12 @@ def export(
     /,
     *,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Export an index as an Xskipper metadata store, version 4; the index stays as it is."""
     named = place_of(target, place)
     store = find_index(named, by_hadoop)
-    folder = open_store(folder_uri(directory), create=True, others=by_hadoop)
+    folder = open_store(options.folder_uri(directory), create=True, others=by_hadoop)
     with put_back_when_interrupted(named.label):
         written = interchange().export(store, folder, keys_of(named))
     left = f"; {written.left_out} have none there" if written.left_out else ""
@@ -329,13 +321,13 @@ def import_(
         ),
     ] = False,
     place: PlaceOptions = DEFAULT_PLACE,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Import an Xskipper metadata store of version 0 to 4 as a skipping index."""
     request = IndexRequest(
         IndexAction.IMPORT,
         place_of(target, place),
-        directory="" if directory is None else folder_uri(directory),
+        directory="" if directory is None else options.folder_uri(directory),
         is_trusted=trust,
     )
     show_reports(carry_out([request]), output)

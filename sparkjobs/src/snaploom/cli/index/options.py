@@ -33,14 +33,7 @@ from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import registered_types
-from snaploom.skipping.statements.syntax import (
-    PathName,
-    Properties,
-    StorePlace,
-    Subject,
-    parse_indexes,
-    parse_subject,
-)
+from snaploom.skipping.statements import syntax
 from snaploom.skipping.stores.catalog import LOCATIONS, IndexBase, locations_in, open_base
 
 # Progress of building an index, on standard error.
@@ -119,7 +112,7 @@ def put_back_when_interrupted(label: str) -> Iterator[None]:
 
 
 def declared_places(
-    declarations: Declarations, names: Sequence[str], settings: Properties = ()
+    declarations: Declarations, names: Sequence[str], settings: syntax.Properties = ()
 ) -> tuple[indexrequests.IndexedPlace, ...]:
     """The target and store of every named index; of all without names."""
     places: list[indexrequests.IndexedPlace] = []
@@ -216,14 +209,14 @@ def place_of(target: str, options: PlaceOptions) -> indexrequests.IndexedPlace:
             expected="the URI or path of a folder",
             hint="add --location FOLDER, or -f FILES for a declared index",
         )
-    store = StorePlace(folder_uri(location).rstrip("/"))
+    store = syntax.StorePlace(folder_uri(location).rstrip("/"))
     allow = allowed_by(options.allow)
     return indexrequests.IndexedPlace(
         subject_of(target, options), store, settings=settings, allow=allow
     )
 
 
-def base_of(location: str, settings: Properties = ()) -> IndexBase:
+def base_of(location: str, settings: syntax.Properties = ()) -> IndexBase:
     """The place of indexes that exist; keys come from the service that settings name."""
     keys = open_keys(dict(settings).get(KEY_SERVICE, ""))
     return open_base(location_uri(location), keys, by_hadoop)
@@ -252,7 +245,7 @@ def _local_path(uri: str) -> Path | None:
     return Path(rest) if rest != uri and rest.startswith("/") else None
 
 
-def subject_of(target: str, options: PlaceOptions) -> Subject:
+def subject_of(target: str, options: PlaceOptions) -> syntax.Subject:
     """The table or the files that an argument names."""
     if not target.strip():
         raise refuse_request(
@@ -265,7 +258,7 @@ def subject_of(target: str, options: PlaceOptions) -> Subject:
     uri = folder_uri(target)
     if "/" in uri or ":" in uri:
         path = uri if uri == "/" else uri.rstrip("/")
-        return PathName(options.format, path, pairs_of(options.option, "--option"))
+        return syntax.PathName(options.format, path, pairs_of(options.option, "--option"))
     if options.option:
         raise refuse_request(
             "options of the reader belong to files, not to tables",
@@ -273,7 +266,7 @@ def subject_of(target: str, options: PlaceOptions) -> Subject:
             found=f"{target}, which has no / and is a table",
             expected="the URI or path of files",
         )
-    return parse_subject(target)
+    return syntax.parse_subject(target)
 
 
 def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
@@ -282,7 +275,7 @@ def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
     findings = []
     for item in items:
         try:
-            indexes.extend(parse_indexes(item, registered_types()))
+            indexes.extend(syntax.parse_indexes(item, registered_types()))
         except StatementInvalid as error:
             findings.append(
                 make_finding(

@@ -18,6 +18,7 @@ FORMAT_NAMES: Mapping[DataFormat, str] = {
     DataFormat.AVRO: "avro",
     DataFormat.JSONL: "json",
     DataFormat.ICEBERG: "parquet",
+    DataFormat.DELTA: "parquet",
 }
 """The files of each format that is published, as declarations name them."""
 
@@ -39,5 +40,6 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
     DataFormat.AVRO: {},
     DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
     DataFormat.ICEBERG: {},
+    DataFormat.DELTA: {},
 }
 """Options that Spark needs to read back the written files."""

@@ -1,7 +1,5 @@
 """Advice about indexes and orders of rows, and sorting of files and published snapshots."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

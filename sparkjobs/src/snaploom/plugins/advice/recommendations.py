@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from snaploom.skipping.core import valueorder
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term, Value
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
 from snaploom.skipping.core.predicates import (
@@ -22,15 +23,6 @@ from snaploom.skipping.core.predicates import (
     Predicate,
     Unknown,
     predicate_text,
-)
-from snaploom.skipping.core.valueorder import (
-    MOST_BITS,
-    MOST_RANK_BITS,
-    Curve,
-    Int64s,
-    boundaries_of,
-    keys_of,
-    position,
 )
 from snaploom.skipping.indexes.base import evaluate, index_type
 
@@ -113,7 +105,7 @@ def _query(predicate: Predicate) -> Query:
 def _ranges(
     term: Term, values: pa.Array, random: np.random.Generator
 ) -> Iterator[tuple[Value, Value]]:
-    keys = keys_of(values, term.data_type)
+    keys = valueorder.keys_of(values, term.data_type)
     order = np.argsort(
         keys if isinstance(keys, np.ndarray) else np.array(keys.to_pylist(), dtype=object),
         kind="stable",
@@ -140,7 +132,7 @@ MOST_FILES = 256
 class Order:
     """An order in which rows could lie."""
 
-    curve: Curve
+    curve: valueorder.Curve
     terms: tuple[Term, ...]
 
 
@@ -202,22 +194,22 @@ def _columns(
     }
 
 
-def _placed(sample: Mapping[Term, pa.Array], order: Order) -> Int64s:
-    if order.curve is Curve.LINEAR:
+def _placed(sample: Mapping[Term, pa.Array], order: Order) -> valueorder.Int64s:
+    if order.curve is valueorder.Curve.LINEAR:
         keys = [_dense_ranks(sample[term], term) for term in reversed(order.terms)]
         return np.lexsort(keys).astype(np.int64)
-    bits = min(MOST_RANK_BITS, MOST_BITS // len(order.terms))
+    bits = min(valueorder.MOST_RANK_BITS, valueorder.MOST_BITS // len(order.terms))
     ranks = [
-        boundaries_of(sample[term], term.data_type, bits).ranks(sample[term])
+        valueorder.boundaries_of(sample[term], term.data_type, bits).ranks(sample[term])
         for term in order.terms
     ]
-    return np.argsort(position(order.curve, ranks, bits), kind="stable").astype(np.int64)
+    return np.argsort(valueorder.position(order.curve, ranks, bits), kind="stable").astype(np.int64)
 
 
-def _dense_ranks(values: pa.Array, term: Term) -> Int64s:
-    keys = pa.array(keys_of(values, term.data_type))
+def _dense_ranks(values: pa.Array, term: Term) -> valueorder.Int64s:
+    keys = pa.array(valueorder.keys_of(values, term.data_type))
     dense = pc.rank(keys, sort_keys="ascending", tiebreaker="dense")
-    found: Int64s = dense.to_numpy().astype(np.int64)
+    found: valueorder.Int64s = dense.to_numpy().astype(np.int64)
     found[values.is_null().to_numpy(zero_copy_only=False)] = 0
     return found
 
@@ -360,7 +352,7 @@ def _column(
         chosen = min(good, key=lambda index: sizes[index.index_id])
         taken.append(chosen)
         reached += gains[chosen.index_id]
-    order = Order(Curve.LINEAR, (term,))
+    order = Order(valueorder.Curve.LINEAR, (term,))
     sorted_share = _mean(_after(observed, queries, order)) if queries else 0.0
     return ColumnAdvice(
         term=term,
@@ -422,7 +414,7 @@ def _orders(
 def _possible(terms: Sequence[Term]) -> Iterator[Order]:
     for count in range(1, len(terms) + 1):
         for chosen in combinations(terms, count):
-            curves = [Curve.LINEAR] if count == 1 else list(Curve)
+            curves = [valueorder.Curve.LINEAR] if count == 1 else list(valueorder.Curve)
             yield from (Order(curve, chosen) for curve in curves)
 
 
@@ -434,7 +426,7 @@ def _best(orders: Sequence[OrderEstimate]) -> OrderEstimate | None:
 
 
 def _effort(order: Order) -> tuple[int, int]:
-    return len(order.terms), list(Curve).index(order.curve)
+    return len(order.terms), list(valueorder.Curve).index(order.curve)
 
 
 def _after(observed: Observed, queries: Sequence[Query], order: Order) -> Shares:

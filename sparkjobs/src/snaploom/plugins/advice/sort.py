@@ -31,7 +31,6 @@ from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
 from snaploom.output.state import FolderState
-from snaploom.output.tablecommits import has_table
 from snaploom.plugins.advice.advise import in_session_at
 from snaploom.plugins.advice.requests import (
     Checksum,
@@ -50,14 +49,7 @@ from snaploom.run.published.content import refuse_foreign_types
 from snaploom.run.runevents import Event, Interruption, Warned
 from snaploom.run.session.spark import open_place, translated
 from snaploom.skipping.core.valueorder import SortRequest
-from snaploom.skipping.spark.builds.clusteredwrite import (
-    Clustering,
-    balanced,
-    clustered,
-    clustering_by,
-    clustering_under,
-    sorted_frame,
-)
+from snaploom.skipping.spark.builds import clusteredwrite
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.spark.relations.hadoop import cause_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
@@ -99,10 +91,10 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     size = sum(listed.column("length").to_pylist())
     partition_names = [name for name, _ in target.partition_columns]
     before = checksum(relation.read())
-    frame = clustered(
+    frame = clusteredwrite.clustered(
         relation,
         clustering,
-        balanced(size, request.target_file_size),
+        clusteredwrite.balanced(size, request.target_file_size),
         before.rows,
         partition_names,
         request.seed,
@@ -132,7 +124,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     return Rewritten(before, listed.num_rows, len(sizes), size, sum(sizes))
 
 
-def clustering_of(target: SparkTarget, request: SortRequest) -> Clustering:
+def clustering_of(target: SparkTarget, request: SortRequest) -> clusteredwrite.Clustering:
     """The columns of a request, resolved."""
     partitions = {name for name, _ in target.partition_columns}
     terms = tuple(target.column(name) for name in request.columns)
@@ -144,7 +136,7 @@ def clustering_of(target: SparkTarget, request: SortRequest) -> Clustering:
                 expected="columns inside the files",
                 hint="leave it out: rows of one folder stay together",
             )
-    return clustering_by(terms, request)
+    return clusteredwrite.clustering_by(terms, request)
 
 
 def checksum(frame: DataFrame) -> Checksum:
@@ -303,7 +295,7 @@ class Rewriting:
     settings: FolderSettings
     record: SnapshotRecord
     schema: StructType
-    clustering: Clustering
+    clustering: clusteredwrite.Clustering
     request: SortRequest
 
     def write(self, uri: str) -> tuple[Rewrite, Checksum]:
@@ -320,7 +312,9 @@ class Rewriting:
                 hint="restore its files from a backup; nothing was changed",
             )
         size = sum(file.bytes for file in self.record.files)
-        ordered = sorted_frame(frame, self.clustering, self.request, size, before.rows)
+        ordered = clusteredwrite.sorted_frame(
+            frame, self.clustering, self.request, size, before.rows
+        )
         compression = DataCompression(self.settings.data_compression)
         try:
             write_frame(
@@ -359,7 +353,7 @@ def rewriting_of(
     if DataFormat(settings.data_format).of_files is DataFormat.PARQUET:
         refuse_foreign_types(store, files)
     try:
-        clustering = clustering_under(session, schema, request)
+        clustering = clusteredwrite.clustering_under(session, schema, request)
     except IndexNotPossible as error:
         error.message = f"snapshot {format_instant(record.time)}: {error.message}"
         raise
@@ -499,7 +493,8 @@ def _open(place: PublishedPlace, session: SparkSession) -> Folder:
             accept_root_change=True,  # nothing is woven, so that the root does not matter
         )
     folder = open_folder(store, IcebergLibrary(session))
-    if has_table(folder.log.read().settings):
+    settings = folder.log.read().settings
+    if settings is not None and settings.data_format == DataFormat.ICEBERG:
         require_iceberg(session, place.owner)
     return folder
 

@@ -1,7 +1,5 @@
 """Contracts of outputs (Open Data Contract Standard)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

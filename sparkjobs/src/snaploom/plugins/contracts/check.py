@@ -11,6 +11,7 @@ import yaml
 from cyclopts import Parameter
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
     counted,
@@ -18,17 +19,6 @@ from snaploom.cli.console import (
     print_findings,
     print_json,
     result_console,
-)
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    Form,
-    Now,
-    OutputName,
-    ProjectOptions,
-    instant_of,
-    refuse_request,
 )
 from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
@@ -354,11 +344,11 @@ def _wrong(file: _File, place: str, found: str, expected: str, hint: str = "") -
 
 
 def contract(
-    name: OutputName | None = None,
+    name: options.OutputName | None = None,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     check: Annotated[
         Path | None,
         Parameter(help="File with a contract to compare; omitted, the contract is written."),
@@ -370,9 +360,9 @@ def contract(
     contract_version: Annotated[
         str, Parameter(help="Version of the written contract.", show_default=True)
     ] = FIRST_VERSION,
-    now: Now = None,
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    now: options.Now = None,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Write the data contract of an output, or check whether one is kept.
 
@@ -390,7 +380,7 @@ def contract(
     if relationships is not None:
         return _read_relationships(relationships, name, output)
     if name is None or not file:
-        raise refuse_request(
+        raise options.refuse_request(
             "a contract is of one output",
             "OUTPUT",
             found=f"{name or 'no name'} and {'files' if file else 'no files'}",
@@ -416,7 +406,7 @@ def contract(
 
 def _read_relationships(path: Path, name: str | None, output: OutputForm) -> int:
     if name is not None:
-        raise refuse_request(
+        raise options.refuse_request(
             "relationships are those of a file",
             "OUTPUT",
             found=name,
@@ -437,7 +427,7 @@ def _check(
     path: Path, bundle: Bundle, store: ObjectStore, now: str | None, output: OutputForm
 ) -> int:
     contract_of_file = read_contract(path)
-    found = contract_deviations(contract_of_file, bundle, store, instant_of(now))
+    found = contract_deviations(contract_of_file, bundle, store, options.instant_of(now))
     broken = [one for one in found if one.verdict is Verdict.BROKEN]
     if output is OutputForm.JSON:
         listed: list[JsonValue] = [one.document for one in found]

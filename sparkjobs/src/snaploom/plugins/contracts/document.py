@@ -15,24 +15,13 @@ from pydantic import JsonValue
 
 from snaploom.confidential import without_secrets
 from snaploom.models.common import CheckMode, TimeOffset
-from snaploom.models.outputdataset import DataFormat, OutputDataset
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.windows import Windows
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.addresses import store_kind
-from snaploom.types.schemas import (
-    SIMPLE_TYPES,
-    SQL_NAMES,
-    Array,
-    Decimal,
-    Field,
-    Map,
-    Simple,
-    Struct,
-    Type,
-    split_path,
-)
+from snaploom.types import schemas
 
 API_VERSION = "v3.1.0"
 """Of the standard: the first with timestamps; newer readers take it too."""
@@ -46,7 +35,7 @@ ENGINE = "snaploom"
 WINDOWS = "snaploomWindows"
 """Custom property of the columns of a source that has windows: the windows as declared."""
 
-_LOGICAL = {each.spark: each.logical for each in SIMPLE_TYPES}
+_LOGICAL = {each.spark: each.logical for each in schemas.SIMPLE_TYPES}
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DESCRIPTIONS = ("description", "comment")
 _SEVERITIES = {CheckMode.FAIL: "error", CheckMode.WARN: "warning"}
@@ -60,9 +49,9 @@ class PublishedTable:
     """The output, with everything that it refers to."""
     tree: JoinTree
     """Its join tree."""
-    schema: Struct
+    schema: schemas.Struct
     """Columns of the newest snapshot, without the partition column."""
-    partition: Field
+    partition: schemas.Field
     """The partition column."""
 
     @property
@@ -90,18 +79,18 @@ def contract_document(table: PublishedTable, version: str = FIRST_VERSION) -> di
     return document
 
 
-def physical_type(type_: Type) -> str:
+def physical_type(type_: schemas.Type) -> str:
     """A type as Spark's SQL writes it, with the parts of structs."""
     match type_:
-        case Simple(name):
-            return SQL_NAMES.get(name, name)
-        case Decimal(precision, scale):
+        case schemas.Simple(name):
+            return schemas.SQL_NAMES.get(name, name)
+        case schemas.Decimal(precision, scale):
             return f"decimal({precision},{scale})"
-        case Array(element):
+        case schemas.Array(element):
             return f"array<{physical_type(element)}>"
-        case Map(key, value):
+        case schemas.Map(key, value):
             return f"map<{physical_type(key)},{physical_type(value)}>"
-        case Struct(fields):
+        case schemas.Struct(fields):
             inner = ",".join(f"{field.name}:{physical_type(field.type)}" for field in fields)
             return f"struct<{inner}>"
 
@@ -123,7 +112,7 @@ def _server(output: OutputDataset) -> JsonValue:
 def _table(table: PublishedTable) -> JsonValue:
     output = table.output
     root = output.spec.data_model.root_data_source
-    is_table = output.spec.output_folder.data_format is DataFormat.ICEBERG
+    is_table = output.spec.output_folder.data_format.is_table
     keys = {_column(name): place for place, name in enumerate(root.root_key, 1)}
     nodes = {node_path(table.tree, node): node for node in table.tree.nodes}
     writer = _Properties(table.bundle, nodes, keys)
@@ -145,10 +134,10 @@ def _table(table: PublishedTable) -> JsonValue:
 
 
 def _column(name: str) -> tuple[str, ...]:
-    return tuple(part.casefold() for part in (DATA, *(split_path(name) or (name,))))
+    return tuple(part.casefold() for part in (DATA, *(schemas.split_path(name) or (name,))))
 
 
-def _partition(field: Field, keys: int) -> JsonValue:
+def _partition(field: schemas.Field, keys: int) -> JsonValue:
     document: dict[str, JsonValue] = {
         "name": field.name,
         "logicalType": _logical(field.type),
@@ -182,10 +171,10 @@ class _Properties:
     keys: Mapping[tuple[str, ...], int]
     """Places in the `rootKey` by path."""
 
-    def fields(self, struct: Struct, path: tuple[str, ...]) -> Sequence[JsonValue]:
+    def fields(self, struct: schemas.Struct, path: tuple[str, ...]) -> Sequence[JsonValue]:
         return [self._field(field, (*path, field.name.casefold())) for field in struct.fields]
 
-    def _field(self, field: Field, path: tuple[str, ...]) -> JsonValue:
+    def _field(self, field: schemas.Field, path: tuple[str, ...]) -> JsonValue:
         document: dict[str, JsonValue] = {"name": field.name, **self._type(field.type, path)}
         place = self.keys.get(path)
         if place is not None:
@@ -205,28 +194,28 @@ class _Properties:
                     document["transformLogic"] = one.text
         return document | _described(field)
 
-    def _type(self, type_: Type, path: tuple[str, ...]) -> dict[str, JsonValue]:
+    def _type(self, type_: schemas.Type, path: tuple[str, ...]) -> dict[str, JsonValue]:
         document: dict[str, JsonValue] = {"logicalType": _logical(type_)}
         match type_:
-            case Struct():
+            case schemas.Struct():
                 return {
                     **document,
                     "physicalType": "struct",
                     "properties": list(self.fields(type_, path)),
                 }
-            case Array(element):
+            case schemas.Array(element):
                 items = self._type(element, path)
                 return {**document, "physicalType": "array", "items": items}
         return {**document, "physicalType": physical_type(type_)}
 
 
-def _logical(type_: Type) -> str:
+def _logical(type_: schemas.Type) -> str:
     match type_:
-        case Simple(name):
+        case schemas.Simple(name):
             return _LOGICAL.get(name, "string")
-        case Decimal():
+        case schemas.Decimal():
             return "number"
-        case Array():
+        case schemas.Array():
             return "array"
     return "object"
 
@@ -242,7 +231,7 @@ def _logic(bundle: Bundle, node: JoinNode) -> str:
     return f"left join of {node.source} by {node.relationship}{how}{grouped}{history}{times}"
 
 
-def _described(field: Field) -> dict[str, JsonValue]:
+def _described(field: schemas.Field) -> dict[str, JsonValue]:
     """Metadata of a column: a description, and the rest as it is."""
     metadata: dict[str, JsonValue] = json.loads(field.metadata or "{}")
     description = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), None)

@@ -6,8 +6,6 @@ is pure: `layout` finds sources in names, `profiles` and `relationships` judge f
 as a comment with its evidence.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

@@ -5,16 +5,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 
+from snaploom.plugins.discovery import names
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
 from snaploom.plugins.discovery.keys import Key, names_own_table
-from snaploom.plugins.discovery.names import (
-    AGGREGATED,
-    GENERIC,
-    ORDINALS,
-    column_words,
-    words_of,
-)
 from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship, is_copy, rows_per_key
 from snaploom.plugins.discovery.scratch import combined, inclusion
@@ -71,13 +65,13 @@ def compound_relationships(
 def _is_key(key: Key, profile: SourceProfile, refers: Collection[str]) -> bool:
     """Whether columns may be meant as a key: none is a flag, or a number of something."""
     columns = [profile.column(name) for name in key.columns]
-    words = [column_words(column.name, profile.prefix) for column in columns]
+    words = [names.column_words(column.name, profile.prefix) for column in columns]
     is_number = [column.type.family is Family.WHOLE for column in columns]
     return all(
         not number
         or own.has_id
         or column.name in refers
-        or not ORDINALS.isdisjoint(own.whole)
+        or not names.ORDINALS.isdisjoint(own.whole)
         or names_own_table(column, profile, is_plain=True)
         for column, own, number in zip(columns, words, is_number, strict=True)
     )
@@ -97,7 +91,7 @@ def doubt_about(
     child's columns refers to something by itself.
     """
     for name in (one.child, one.parent):
-        if not AGGREGATED.isdisjoint(words_of(name)):
+        if not names.AGGREGATED.isdisjoint(names.words_of(name)):
             return f"{name} may have sums of other sources"
     if not all_refer:
         counted = _counted(one, child)
@@ -107,7 +101,7 @@ def doubt_about(
     rest = [column for column in parent.columns if column.name not in one.parent_columns]
     are_sums = all(
         column.type.family in (Family.WHOLE, Family.OTHER)
-        and not column_words(column.name, parent.prefix).has_id
+        and not names.column_words(column.name, parent.prefix).has_id
         for column in rest
     )
     return (
@@ -117,7 +111,7 @@ def doubt_about(
 
 def is_period(column: ColumnProfile) -> bool:
     """Whether a column has dates, or is called as a part of the calendar: facts share these."""
-    is_named = not (ORDINALS - _OF_LISTS).isdisjoint(words_of(column.name))
+    is_named = not (names.ORDINALS - _OF_LISTS).isdisjoint(names.words_of(column.name))
     return is_named or column.type.family in (Family.DATE, Family.TIME)
 
 
@@ -126,7 +120,7 @@ def _counted(one: Relationship, child: SourceProfile) -> str:
     columns = [child.column(name) for name in one.child_columns]
     keys = combined([column.values for column in columns])
     for place, column in enumerate(columns):
-        words = column_words(column.name, child.prefix)
+        words = names.column_words(column.name, child.prefix)
         if column.type.family is Family.WHOLE and not _OF_LISTS.isdisjoint(words.whole):
             owners = ", ".join(f"k{n}" for n in range(len(columns)) if n != place)
             gaps = keys.rows.scratch.number(
@@ -155,7 +149,9 @@ def _compounds(
         options.append([each for each in alike if each[0] == most >= SAME_NAME])
     for chosen in islice(product(*options), _MOST_ROLES):
         columns = [column for _, column in chosen]
-        is_generic = all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in columns)
+        is_generic = all(
+            set(names.column_words(c.name, child.prefix).whole) <= names.GENERIC for c in columns
+        )
         roles = {_role(child, c, parent, t) for c, t in zip(columns, targets, strict=True)} - {()}
         is_one = len({column.name for column in columns}) == len(columns) and len(roles) < 2
         if is_one and not is_generic:
@@ -199,18 +195,18 @@ def _role(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> tuple[str, ...]:
     """The words of a column that the key does not have: old of `old_site_id`."""
-    theirs = column_words(target.name, parent.prefix).whole
-    return tuple(w for w in column_words(column.name, child.prefix).whole if w not in theirs)
+    theirs = names.column_words(target.name, parent.prefix).whole
+    return tuple(w for w in names.column_words(column.name, child.prefix).whole if w not in theirs)
 
 
 def _alike(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> float:
     """Likeness of two columns of a compound key, whose names stand for themselves."""
-    if words_of(column.name) == words_of(target.name):
+    if names.words_of(column.name) == names.words_of(target.name):
         return 1.0
-    mine = column_words(column.name, child.prefix)
-    theirs = column_words(target.name, parent.prefix)
+    mine = names.column_words(column.name, child.prefix)
+    theirs = names.column_words(target.name, parent.prefix)
     if mine.whole == theirs.whole:
         return 1.0
     if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:

@@ -14,21 +14,8 @@ from snaploom.errors import SourceNotReadable, StorageError
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
 from snaploom.models.datasource import JdbcDriver
-from snaploom.plugins.discovery.foundfiles import (
-    FILE_VALUES,
-    MOST_TABLES,
-    FoundFile,
-    LeftOut,
-    is_header,
-)
+from snaploom.plugins.discovery import foundfiles, profiles
 from snaploom.plugins.discovery.layout import Layout, with_names
-from snaploom.plugins.discovery.profiles import (
-    DatabaseAddress,
-    DatabaseContent,
-    ReadTable,
-    database_address,
-    reference_of,
-)
 from snaploom.plugins.discovery.typedfiles import Meter, local_path, opened_file
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.databases.declared import DeclaredKey
@@ -52,17 +39,17 @@ _KEYS = (
 )
 
 
-def database_files(files: Iterable[FoundFile]) -> dict[str, DatabaseAddress]:
+def database_files(files: Iterable[foundfiles.FoundFile]) -> dict[str, profiles.DatabaseAddress]:
     """The addresses of files that are databases, by their URIs; of those on a disk only."""
-    found: dict[str, DatabaseAddress] = {}
+    found: dict[str, profiles.DatabaseAddress] = {}
     for file in files:
         path = local_path(file) if file.key.lower().endswith(_ENDINGS) else ""
         if path and file.place.store.get_range(file.key, 8, len(_MAGIC)) == _MAGIC:
-            found[file.uri] = database_address(f"jdbc:duckdb:{path}")
+            found[file.uri] = profiles.database_address(f"jdbc:duckdb:{path}")
     return found
 
 
-def read_database_file(address: DatabaseAddress) -> DatabaseContent:
+def read_database_file(address: profiles.DatabaseAddress) -> profiles.DatabaseContent:
     """The tables of a file of DuckDB.
 
     Raises:
@@ -84,14 +71,16 @@ def read_database_file(address: DatabaseAddress) -> DatabaseContent:
         ) from None
 
 
-def _content(opened: duckdb.DuckDBPyConnection, address: DatabaseAddress) -> DatabaseContent:
+def _content(
+    opened: duckdb.DuckDBPyConnection, address: profiles.DatabaseAddress
+) -> profiles.DatabaseContent:
     keys: dict[tuple[str, str], tuple[str, ...]] = {}
     foreign: dict[tuple[str, str], list[DeclaredKey]] = defaultdict(list)
     for schema, table, kind, columns, parent, theirs, name in opened.execute(_KEYS).fetchall():
         if kind == "PRIMARY KEY":
             keys[schema, table] = tuple(columns)
         else:
-            other = reference_of(schema, parent)
+            other = profiles.reference_of(schema, parent)
             foreign[schema, table].append(DeclaredKey(name, tuple(columns), other, tuple(theirs)))
     unknown = {
         (schema, table): name for schema, table, name in opened.execute(_OF_ZONES).fetchall()
@@ -99,7 +88,7 @@ def _content(opened: duckdb.DuckDBPyConnection, address: DatabaseAddress) -> Dat
     every = opened.execute(_TABLES).fetchall()
     found = [each for each in every if each[:2] not in unknown]
     left_out = [
-        LeftOut(
+        foundfiles.LeftOut(
             f"{address.uri} {table}",
             f"Spark does not know times with a time zone, as {name} has: write it as TIMESTAMP",
         )
@@ -107,22 +96,24 @@ def _content(opened: duckdb.DuckDBPyConnection, address: DatabaseAddress) -> Dat
         if (schema, table) in (each[:2] for each in every)
     ]
     left_out += [
-        LeftOut(f"{address.uri} {table}", f"only {MOST_TABLES} tables are looked into")
-        for _, table, *_ in found[MOST_TABLES:]
+        foundfiles.LeftOut(
+            f"{address.uri} {table}", f"only {foundfiles.MOST_TABLES} tables are looked into"
+        )
+        for _, table, *_ in found[foundfiles.MOST_TABLES :]
     ]
     tables = []
-    for schema, table, width, rows in found[:MOST_TABLES]:
-        reference = reference_of(schema, table)
-        most = FILE_VALUES // max(1, width)
+    for schema, table, width, rows in found[: foundfiles.MOST_TABLES]:
+        reference = profiles.reference_of(schema, table)
+        most = foundfiles.FILE_VALUES // max(1, width)
         quoted = ".".join('"' + each.replace('"', '""') + '"' for each in (schema, table))
         sample = opened.sql(f"FROM {quoted} LIMIT {most}").to_arrow_table()
         tables.append(
-            ReadTable(
+            profiles.ReadTable(
                 reference, table, sample, rows if len(sample) == most else len(sample),
                 keys.get((schema, table), ()), tuple(foreign[schema, table]),
             )
         )  # fmt: skip
-    return DatabaseContent(tuple(tables), tuple(left_out))
+    return profiles.DatabaseContent(tuple(tables), tuple(left_out))
 
 
 # Tables of files that have readers of ours: each is a source, of all files with the same name.
@@ -133,10 +124,10 @@ _UNNAMED = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|blad|ark|arkusz|plani
 
 def with_tables(
     layouts: Sequence[Layout], meter: Meter
-) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[Layout, ...], tuple[foundfiles.LeftOut, ...]]:
     """Sources with one for each table of their newest file, and tables that are none."""
     found: list[Layout] = []
-    left_out: list[LeftOut] = []
+    left_out: list[foundfiles.LeftOut] = []
     for layout in layouts:
         named, file = format_of(layout.data_format).tables, layout.files[-1]
         if not named:
@@ -147,16 +138,18 @@ def with_tables(
                 tables = cast(ListTables, resolve_name(named))(opened)
         except FAULTS as error:
             fault = f"not readable as {layout.data_format}: {str(error)[:200]}"
-            left_out.append(LeftOut(file.uri, fault))
+            left_out.append(foundfiles.LeftOut(file.uri, fault))
         except StorageError as error:
-            left_out.append(LeftOut(file.uri, error.message))
+            left_out.append(foundfiles.LeftOut(file.uri, error.message))
         else:
             known = [table for table in tables if not table.why_not]
-            found.extend(_layouts(layout, known[:MOST_TABLES]))
+            found.extend(_layouts(layout, known[: foundfiles.MOST_TABLES]))
             left_out.extend(
-                LeftOut(f"{file.uri} {table.name}", table.why_not or
-                        f"only {MOST_TABLES} tables are looked into")
-                for table in (*(each for each in tables if each.why_not), *known[MOST_TABLES:])
+                foundfiles.LeftOut(f"{file.uri} {table.name}", table.why_not or
+                        f"only {foundfiles.MOST_TABLES} tables are looked into")
+                for table in (
+                    *(each for each in tables if each.why_not), *known[foundfiles.MOST_TABLES:]
+                )
             )  # fmt: skip
     return with_names(found), tuple(left_out)
 
@@ -172,6 +165,6 @@ def _layouts(layout: Layout, tables: Sequence[FileTable]) -> Iterator[Layout]:
             words = layout.name
         elif _UNNAMED.fullmatch(table.name.casefold()):
             words = f"{layout.name}_{words}"
-        if table.head and not is_header(table.head[0], table.head[1:])[0]:
+        if table.head and not foundfiles.is_header(table.head[0], table.head[1:])[0]:
             table = replace(table, options={**table.options, "header": "false"})
         yield replace(layout, name=words, table=table)

@@ -19,18 +19,13 @@ from snaploom.errors import SourceError
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.run import RunSettings
+from snaploom.plugins.discovery import profiles
 from snaploom.plugins.discovery.foundfiles import (
     COUNTED_ROWS,
     DATABASE_ROWS,
     MOST_TABLES,
     SECONDS,
     LeftOut,
-)
-from snaploom.plugins.discovery.profiles import (
-    DatabaseAddress,
-    DatabaseContent,
-    ReadTable,
-    reference_of,
 )
 from snaploom.run.driverlock import LOCK_FILE, cached_jar, read_lock, verified_jar
 from snaploom.run.session.classarchive import JARS
@@ -85,7 +80,7 @@ def catalog_of(
         tables = tuple(_table(connection, declared, place) for place in places[:most])
     finally:
         connection.close()
-    return tables, tuple(reference_of(*place) for place in places[most:])
+    return tables, tuple(profiles.reference_of(*place) for place in places[most:])
 
 
 def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> pa.Table:
@@ -133,7 +128,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
     for row in sorted(foreign, key=_place_in_key):
         by_name[row.get("FK_NAME") or row["PKTABLE_NAME"]].append(row)
     return CatalogTable(
-        reference=reference_of(schema, name),
+        reference=profiles.reference_of(schema, name),
         name=name,
         rows=_rows(connection, place),
         primary_key=tuple(row["COLUMN_NAME"] for row in sorted(keys, key=_place_in_key)),
@@ -141,7 +136,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
             DeclaredKey(
                 key,
                 tuple(row["FKCOLUMN_NAME"] for row in rows),
-                reference_of(rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
+                profiles.reference_of(rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
                 tuple(row["PKCOLUMN_NAME"] for row in rows),
             )
             for key, rows in sorted(by_name.items())
@@ -164,7 +159,7 @@ def _rows(connection: JdbcConnection, place: tuple[str, str]) -> int:
     return 0
 
 
-def read_database(address: DatabaseAddress) -> DatabaseContent:
+def read_database(address: profiles.DatabaseAddress) -> profiles.DatabaseContent:
     """The tables of a database, a bounded part of each.
 
     Args:
@@ -190,7 +185,7 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
                 connection.close()
         return ()
 
-    tables: list[ReadTable] = []
+    tables: list[profiles.ReadTable] = []
     for table in found:
         try:
             sample = sample_of(spark, address.source(table.reference), address.uri, DATABASE_ROWS)
@@ -205,15 +200,15 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
                 rows = max((int(str(row[0])) for row in ask(f"SELECT count(*) FROM {parts}")),
                            default=rows)  # fmt: skip
             tables.append(
-                ReadTable(
+                profiles.ReadTable(
                     table.reference, table.name, sample, rows, table.primary_key,
                     table.foreign_keys, ask if rows <= COUNTED_ROWS else None,
                 )
             )  # fmt: skip
-    return DatabaseContent(tuple(tables), tuple(left_out))
+    return profiles.DatabaseContent(tuple(tables), tuple(left_out))
 
 
-def _jars(address: DatabaseAddress) -> tuple[Path, ...]:
+def _jars(address: profiles.DatabaseAddress) -> tuple[Path, ...]:
     """The jar of the driver: the locked one, or one in the cache; none where Spark may have it."""
     name = address.driver.value.lower()
     lock = Path(LOCK_FILE)

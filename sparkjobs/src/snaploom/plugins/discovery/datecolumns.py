@@ -14,6 +14,7 @@ from itertools import combinations, product
 from math import inf
 
 from snaploom.models.asof import AsOf
+from snaploom.plugins.discovery import scratch
 from snaploom.plugins.discovery.dates import ColumnDates, Family
 from snaploom.plugins.discovery.foundfiles import (
     AGAIN,
@@ -40,15 +41,6 @@ from snaploom.plugins.discovery.profiles import (
     SourceProfile,
 )
 from snaploom.plugins.discovery.relationships import Relationship, rows_per_key
-from snaploom.plugins.discovery.scratch import (
-    Inclusion,
-    OutOfTime,
-    Values,
-    combined,
-    interval_ends,
-    is_unique,
-    rows_as_of,
-)
 from snaploom.types.schemas import path_text
 
 SNAPSHOT_WORDS = frozenset({
@@ -205,17 +197,17 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
     if any(column.is_unique and names_own_table(column, profile) for column in others):
         return ()  # each row is there once
     is_named = _is_named(day, profile)
-    snapshot = combined([profile.snapshot, day.values])
+    snapshot = scratch.combined([profile.snapshot, day.values])
     for size in (1, 2) if is_named else (1,):
         ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
         for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
-            together = combined([column.values for column in chosen])
+            together = scratch.combined([column.values for column in chosen])
             own = all(names_own_table(column, profile) for column in chosen)
-            if not (is_named or own) or is_unique(together, profile.snapshot):
+            if not (is_named or own) or scratch.is_unique(together, profile.snapshot):
                 continue
             keys, days = together.distinct, snapshot.distinct
             is_copied = len(together) >= AGAIN * keys and len(together) >= COPIED * keys * days
-            if is_copied and is_unique(together, snapshot):
+            if is_copied and scratch.is_unique(together, snapshot):
                 return tuple(column.name for column in chosen)
     return ()
 
@@ -226,10 +218,10 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
     found = SnapshotColumn(column.name, column.dates, evidence)
     if not column.dates.is_exact:
         return replace(profile, snapshot_column=found)
-    snapshot = combined([profile.snapshot, column.values])
+    snapshot = scratch.combined([profile.snapshot, column.values])
     columns = tuple(
         each if each.is_unique or each.type.family is Family.OTHER
-        else replace(each, is_unique=is_unique(each.values, snapshot))
+        else replace(each, is_unique=scratch.is_unique(each.values, snapshot))
         for each in profile.columns
     )  # fmt: skip
     return replace(
@@ -276,7 +268,7 @@ def as_of_relationships(
     for source in others:
         if source.times:
             continue  # a snapshot of it need not have the whole history
-        with suppress(OutOfTime), source.snapshot.rows.scratch.within(_MOST_SECONDS):
+        with suppress(scratch.OutOfTime), source.snapshot.rows.scratch.within(_MOST_SECONDS):
             each = (_as_of(parent, source, refers) for parent in parents)
             one = next(filter(None, each), None)
             found += [] if one is None else [one]
@@ -294,7 +286,7 @@ def _as_of(
     pairs = _key_pairs(parent, source, refers)
     for size, start in product((1, 2), _starts(source)):
         for pair in combinations(pairs, size) if times else ():
-            together = combined([*(column.values for _, column, _ in pair), start.values])
+            together = scratch.combined([*(column.values for _, column, _ in pair), start.values])
             by_chance = start.is_unique and not all(is_named for *_, is_named in pair)
             if not by_chance and together.is_unique():
                 return _judged(parent, times, source, pair, start)
@@ -347,12 +339,12 @@ def _judged(
     start: ColumnProfile,
 ) -> Relationship | None:
     """The join, if enough rows find one."""
-    keys = combined([column.values for _, column, _ in pair])
-    held = combined([keys, start.values])
+    keys = scratch.combined([column.values for _, column, _ in pair])
+    held = scratch.combined([keys, start.values])
     until, note = _until(source, held)
-    mine = combined([*(column.values for column, *_ in pair), times[0].values])
+    mine = scratch.combined([*(column.values for column, *_ in pair), times[0].values])
     end = "" if until is None else until.values.columns[0]
-    share = rows_as_of(mine, held, end) / max(1, len(mine))
+    share = scratch.rows_as_of(mine, held, end) / max(1, len(mine))
     if share < _LEAST_FOUND:
         return None
     given = {
@@ -378,7 +370,7 @@ def _judged(
         child_columns=tuple(column.name for column, *_ in pair),
         parent=source.name,
         parent_columns=names,
-        included=Inclusion(share, len(mine), len(mine), mine.rows.basis),
+        included=scratch.Inclusion(share, len(mine), len(mine), mine.rows.basis),
         likeness=1.0,
         odds=0.0,
         is_one_to_one=False,
@@ -389,11 +381,11 @@ def _judged(
     )
 
 
-def _until(source: SourceProfile, held: Values) -> tuple[ColumnProfile | None, str]:
+def _until(source: SourceProfile, held: scratch.Values) -> tuple[ColumnProfile | None, str]:
     """The column with the ends of rows that do not overlap, and a remark where it is not fit."""
     for column in _times(source):
         if set(_words(column, source)) & _UNTIL_WORDS and column.rows > column.nulls:
-            overlaps, follow, last_days = interval_ends(held, column.values.columns[0])
+            overlaps, follow, last_days = scratch.interval_ends(held, column.values.columns[0])
             if overlaps:
                 return None, f"; without {column.name}: {overlaps:,} rows overlap the next one"
             if last_days > follow:

@@ -388,15 +388,13 @@ def column_dates(kind: ColumnType, values: pa.Array) -> ColumnDates | None:
     if len(distinct) > MOST_DAYS:
         return None
     if pa.types.is_date(distinct.type):
-        found = [_midnight(day) for day in pc.cast(distinct, pa.date32()).to_pylist()]
+        found = [
+            datetime.combine(day, time(), UTC) for day in pc.cast(distinct, pa.date32()).to_pylist()
+        ]
         return _days(found, TimeFormat.ISO8601_DATE)
     if pa.types.is_integer(distinct.type) or pa.types.is_string(distinct.type):
         return _of_texts([str(value) for value in distinct.to_pylist()], kind)
     return None
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
 
 
 def _days(times: list[datetime], time_format: TimeFormat) -> ColumnDates | None:

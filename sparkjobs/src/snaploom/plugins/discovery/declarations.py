@@ -3,17 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from snaploom.models import common, outputdataset
 from snaploom.models.asof import AsOf, ChildSnapshot
-from snaploom.models.common import (
-    DataType,
-    Empty,
-    LocalDateTime,
-    MissingMode,
-    ObjectMeta,
-    PathMissingMode,
-    Resource,
-    TimeOffset,
-)
 from snaploom.models.datarelationship import (
     DataRelationship,
     DataRelationshipSpec,
@@ -23,21 +14,7 @@ from snaploom.models.datarelationship import (
     Representation,
 )
 from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.outputdataset import (
-    DataModel,
-    FromInterval,
-    GroupBy,
-    HivePartitioned,
-    OtherDataSource,
-    OutputDataset,
-    OutputDatasetSpec,
-    OutputFolder,
-    RootDataSource,
-    SnapshotFilter,
-    SnapshotFormat,
-    Transformations,
-    UsedRelationship,
-)
+from snaploom.plugins.discovery import sourcetexts
 from snaploom.plugins.discovery.datecolumns import event_columns, guess_of
 from snaploom.plugins.discovery.dates import UNSIGNED, ColumnType, Family
 from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
@@ -47,13 +24,6 @@ from snaploom.plugins.discovery.names import words_of
 from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship
-from snaploom.plugins.discovery.sourcetexts import (
-    DeclaredSource,
-    Window,
-    declared_source,
-    interval_of,
-    window_of,
-)
 from snaploom.policy.fileformats import format_of
 from snaploom.types.schemas import path_text
 
@@ -64,7 +34,7 @@ CommentPath = tuple[str | int, ...]
 class Declared:
     """A resource, with its comments."""
 
-    resource: Resource
+    resource: common.Resource
     head: tuple[str, ...]
     comments: Mapping[CommentPath, str] = field(default_factory=dict)
     """Comments above parts of it, by their place."""
@@ -96,7 +66,7 @@ def declare(
     everything = list(listed)
     names = resource_names([profile.name for profile in profiles])
     sources = {
-        profile.name: declared_source(profile, names[profile.name], everything)
+        profile.name: sourcetexts.declared_source(profile, names[profile.name], everything)
         for profile in profiles
     }
     joined = _NodeNames(tree, names)
@@ -157,7 +127,7 @@ class _NodeNames:
         return name
 
 
-def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
+def _source(source: sourcetexts.DeclaredSource, found: Relationships) -> list[Declared]:
     profile = source.profile
     resources = source.resources()
     head = [_origin_text(profile), *_snapshot_text(profile)]
@@ -223,7 +193,7 @@ def _snapshots(profile: SourceProfile) -> str:
     return "1 snapshot" if number == 1 else f"{number} snapshots"
 
 
-def _role(source: DeclaredSource, node: Joined, name: str) -> Declared:
+def _role(source: sourcetexts.DeclaredSource, node: Joined, name: str) -> Declared:
     return Declared(source.virtual(name), (f"{node.table} in the role of {node.field}",))
 
 
@@ -236,7 +206,7 @@ class _Written:
         joined: _NodeNames,
         profiles: Mapping[str, SourceProfile],
         names: Mapping[str, str],
-        sources: Mapping[str, DeclaredSource],
+        sources: Mapping[str, sourcetexts.DeclaredSource],
     ) -> None:
         self._tree = tree
         self._joined = joined
@@ -250,7 +220,7 @@ class _Written:
         """Names of those that the output names."""
         self.roles: list[Declared] = []
         """Sources of roles that only weak relationships need."""
-        self.others: list[OtherDataSource] = []
+        self.others: list[outputdataset.OtherDataSource] = []
         """Sources that the output has as soon as a weak relationship is uncommented."""
 
     def add_all(self, found: Relationships) -> None:
@@ -321,7 +291,7 @@ class _Written:
         note = f"{doubt}: remove the mark if it is right; the output then has {field}{many}"
         self.used.append(self._add(one, *ends, (note,), marked=mine))
         root = self._profiles[self._tree.root.table]
-        window = window_of(root.times, self._profiles[other].times)
+        window = sourcetexts.window_of(root.times, self._profiles[other].times)
         self.others.append(_other(source, field, group_by, window, one.as_of, is_waiting=True))
 
 
@@ -329,29 +299,31 @@ def _other(
     source: str,
     field: str,
     group_by: Sequence[str],
-    window: Window,
+    window: sourcetexts.Window,
     as_of: AsOf | None,
     *,
     is_waiting: bool = False,
-) -> OtherDataSource:
+) -> outputdataset.OtherDataSource:
     given: dict[str, object] = {"data_source": source, "field_name": field}
     if as_of is not None:
         given["as_of"] = as_of
     if is_waiting:
-        given["path_missing_mode"] = PathMissingMode.CONTINUE_IGNORE
+        given["path_missing_mode"] = common.PathMissingMode.CONTINUE_IGNORE
     if group_by:
         columns = tuple(path_text((column,)) for column in group_by)
-        given["transformations"] = Transformations(group_by=GroupBy(field_names=columns))
+        given["transformations"] = outputdataset.Transformations(
+            group_by=outputdataset.GroupBy(field_names=columns)
+        )
     snapshot: dict[str, object] = {}
-    if window.before != TimeOffset():
+    if window.before != common.TimeOffset():
         snapshot["time_before"] = window.before
-    if window.after != TimeOffset():
+    if window.after != common.TimeOffset():
         snapshot["time_after"] = window.after
     if window.may_miss:
-        snapshot["snapshot_missing_mode"] = MissingMode.CONTINUE_WARN
+        snapshot["snapshot_missing_mode"] = common.MissingMode.CONTINUE_WARN
     if snapshot:
         given["snapshot"] = ChildSnapshot.model_validate(snapshot)
-    return OtherDataSource.model_validate(given)
+    return outputdataset.OtherDataSource.model_validate(given)
 
 
 def _relationship(
@@ -384,12 +356,12 @@ def _relationship(
     elif ends[0].join_key == ends[1].join_key:
         ends = (Representation(data_sources=(child, parent), join_key=ends[0].join_key),)
     return DataRelationship(
-        metadata=ObjectMeta(name=name), spec=DataRelationshipSpec(representations=ends)
+        metadata=common.ObjectMeta(name=name), spec=DataRelationshipSpec(representations=ends)
     )
 
 
 def _component(
-    column: str, kind: ColumnType, cast: DataType | None, steps: tuple[Normalization, ...]
+    column: str, kind: ColumnType, cast: common.DataType | None, steps: tuple[Normalization, ...]
 ) -> KeyComponent:
     names = (KeyField(field_name=path_text((column,)), data_type=kind.data_type),)
     given: dict[str, object] = {} if cast is None else {"cast_data_type": cast}
@@ -398,16 +370,16 @@ def _component(
     return KeyComponent.model_validate({"fields_": names, **given})
 
 
-def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
+def _cast(one: ColumnType, other: ColumnType) -> common.DataType | None:
     """The type in which both sides are compared; None for text."""
     if one.family is not other.family:
         return None
     if UNSIGNED in (one, other):
         return None if one == other else UNSIGNED.data_type
     return {
-        Family.WHOLE: DataType(long=Empty()),
-        Family.DATE: DataType(date=Empty()),
-        Family.TIME: DataType(timestamp=Empty()),
+        Family.WHOLE: common.DataType(long=common.Empty()),
+        Family.DATE: common.DataType(date=common.Empty()),
+        Family.TIME: common.DataType(timestamp=common.Empty()),
     }.get(one.family)
 
 
@@ -420,12 +392,12 @@ def _output(
     folder_uri: str,
 ) -> Declared:
     root = profiles[tree.root.table]
-    interval = interval_of(root.times, root.unit)
+    interval = sourcetexts.interval_of(root.times, root.unit)
     start = interval.start
     comments: dict[CommentPath, str] = {}
-    others: list[OtherDataSource] = []
+    others: list[outputdataset.OtherDataSource] = []
     for place, node in list(enumerate(tree.nodes))[1:]:
-        window = window_of(root.times, profiles[node.table].times)
+        window = sourcetexts.window_of(root.times, profiles[node.table].times)
         comments["spec", "dataModel", "otherDataSources", len(others)] = _join_text(
             node, tree.nodes[node.parent], window.reason
         )
@@ -438,12 +410,12 @@ def _output(
         others += written.others
     key = found.primary.get(root.name)
     is_whole = key is not None and (key.is_declared or root.rows_read == root.rows)
-    rooted = RootDataSource(
+    rooted = outputdataset.RootDataSource(
         data_source=joined.of(0),
         root_key=tuple(path_text((c,)) for c in key.columns) if key and is_whole else (),
-        snapshot_filter=SnapshotFilter(
-            from_interval=FromInterval(
-                interval_start_date=LocalDateTime(
+        snapshot_filter=outputdataset.SnapshotFilter(
+            from_interval=outputdataset.FromInterval(
+                interval_start_date=common.LocalDateTime(
                     year=start.year, month=start.month, day=start.day, hour=start.hour,
                     minute=start.minute, second=0, nano=0, timezone="UTC",
                 ),
@@ -454,7 +426,9 @@ def _output(
     model: dict[str, object] = {"root_data_source": rooted}
     if others:
         model["other_data_sources"] = tuple(others)
-        model["data_relationships"] = tuple(UsedRelationship(name=name) for name in written.used)
+        model["data_relationships"] = tuple(
+            outputdataset.UsedRelationship(name=name) for name in written.used
+        )
     path: CommentPath = ("spec", "dataModel", "rootDataSource")
     if key is not None and not is_whole:
         columns_text = ", ".join(path_text((column,)) for column in key.columns)
@@ -464,13 +438,15 @@ def _output(
         if root.snapshot_column is not None and root.rows > root.rows_read
         else ""
     )
-    output = OutputDataset(
-        metadata=ObjectMeta(name=f"{joined.of(0)}-wide"),
-        spec=OutputDatasetSpec(
-            data_model=DataModel.model_validate(model),
-            output_folder=OutputFolder(
+    output = outputdataset.OutputDataset(
+        metadata=common.ObjectMeta(name=f"{joined.of(0)}-wide"),
+        spec=outputdataset.OutputDatasetSpec(
+            data_model=outputdataset.DataModel.model_validate(model),
+            output_folder=outputdataset.OutputFolder(
                 folder_uri=f"{folder_uri}wide/",
-                snapshot_format=SnapshotFormat(hive_partitioned=HivePartitioned()),
+                snapshot_format=outputdataset.SnapshotFormat(
+                    hive_partitioned=outputdataset.HivePartitioned()
+                ),
             ),
         ),
     )

@@ -13,26 +13,9 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
 from snaploom.models.kinds import TextDumper
+from snaploom.plugins.discovery import datecolumns, foundfiles
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file, with_tables
-from snaploom.plugins.discovery.datecolumns import (
-    as_of_relationships,
-    guess_of,
-    with_answer,
-    with_event_dates,
-)
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
-from snaploom.plugins.discovery.foundfiles import (
-    DATABASE_ROWS,
-    DEEPEST_JOIN,
-    FILE_VALUES,
-    SOURCE_BYTES,
-    Ask,
-    Guess,
-    LeftOut,
-    Question,
-    list_files,
-    nobody,
-)
 from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
 from snaploom.plugins.discovery.layout import layouts_of, table_folders
 from snaploom.plugins.discovery.parents import Relationships, find_relationships
@@ -82,7 +65,7 @@ def _file(declared: Iterable[Declared], about: Sequence[str]) -> str:
     return head + ("---\n" if head and shown else "") + "---\n".join(shown)
 
 
-def _left_out(left_out: Sequence[LeftOut]) -> list[str]:
+def _left_out(left_out: Sequence[foundfiles.LeftOut]) -> list[str]:
     if not left_out:
         return []
     lines = [f"  {each.what}: {each.why}" for each in left_out[:MOST_LEFT_OUT]]
@@ -176,7 +159,7 @@ class Discovery:
     bytes_read: int
     tables_read: int
     """Of databases."""
-    guesses: tuple[Guess, ...] = ()
+    guesses: tuple[foundfiles.Guess, ...] = ()
     """Choices that the data leave open, and that nobody confirmed."""
 
     @property
@@ -186,12 +169,13 @@ class Discovery:
         if self.files_listed:
             parts.append(
                 f"Read: {self.bytes_read:,} bytes of {self.files_opened:,} of "
-                f"{self.files_listed:,} files; of each source at most {SOURCE_BYTES >> 20} MiB."
+                f"{self.files_listed:,} files; "
+                f"of each source at most {foundfiles.SOURCE_BYTES >> 20} MiB."
             )
         if self.tables_read:
             parts.append(
-                f"Read: {self.tables_read:,} tables; of each at most {DATABASE_ROWS:,} rows from a "
-                f"server, and {FILE_VALUES:,} values from a file."
+                f"Read: {self.tables_read:,} tables; of each at most {foundfiles.DATABASE_ROWS:,} "
+                f"rows from a server, and {foundfiles.FILE_VALUES:,} values from a file."
             )
         return " ".join(parts)
 
@@ -209,12 +193,12 @@ def discover(
     uris: Sequence[str],
     folder_uri: str,
     root: str | None = None,
-    ask: Ask = nobody,
+    ask: foundfiles.Ask = foundfiles.nobody,
     read_database: ReadDatabase = no_databases,
     *,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
-    depth: int = DEEPEST_JOIN,
+    depth: int = foundfiles.DEEPEST_JOIN,
 ) -> Discovery:
     """Discover the tables of some places, and declare them.
 
@@ -235,7 +219,7 @@ def discover(
         SourceError: a database cannot be read.
     """
     addresses = [database_address(uri) for uri in uris if is_database(uri)]
-    listing = list_files(uri for uri in uris if not is_database(uri))
+    listing = foundfiles.list_files(uri for uri in uris if not is_database(uri))
     in_files = database_files(listing.files)
     files = [file for file in listing.files if file.uri not in in_files]
     meter = Meter()
@@ -272,7 +256,9 @@ def discover(
     guesses = found.guesses
     if root is None and tree.close_root is not None:
         options = (tree.root.table, tree.close_root)
-        question = Question("Each row of the output is one of which source?", options, 0, inf)
+        question = foundfiles.Question(
+            "Each row of the output is one of which source?", options, 0, inf
+        )
         (answer,) = ask([question])
         if answer is None:
             guesses = (_root_guess(tree.root.table, tree.close_root), *guesses)
@@ -284,10 +270,10 @@ def discover(
     if found.declared != by_key:
         tree = propose_tree(profiles, found, tree.root.table, depth)
     rooted = tuple(
-        with_event_dates(profile) if profile.name == tree.root.table else profile
+        datecolumns.with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
-    rooted = tuple(with_answer(profile, ask) for profile in rooted)
+    rooted = tuple(datecolumns.with_answer(profile, ask) for profile in rooted)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *found.stopped, *declared.left_out))
     return Discovery(
@@ -299,13 +285,13 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
+        guesses=(*filter(None, map(datecolumns.guess_of, rooted)), *guesses),
     )
 
 
 def _with_as_of(
-    profiles: Sequence[SourceProfile], found: Relationships, tree: ProposedTree, ask: Ask
-) -> tuple[Relationships, tuple[Guess, ...]]:
+    profiles: Sequence[SourceProfile], found: Relationships, tree: ProposedTree, ask: foundfiles.Ask
+) -> tuple[Relationships, tuple[foundfiles.Guess, ...]]:
     """The relationships with joins as of a time: those that a person wants, the others marked."""
     grouped: set[int] = set()
     names: dict[str, None] = {}
@@ -316,7 +302,9 @@ def _with_as_of(
             names[node.table] = None
     by_name = {profile.name: profile for profile in profiles}
     others = [each for each in profiles if each.name not in names]
-    ones = as_of_relationships([by_name[name] for name in names], others, found.declared)
+    ones = datecolumns.as_of_relationships(
+        [by_name[name] for name in names], others, found.declared
+    )
     answers = ask([_as_of_question(one, by_name) for one in ones])
     chosen = [one for one, answer in zip(ones, answers, strict=True) if answer == 0]
     open_ = [one for one, answer in zip(ones, answers, strict=True) if answer is None]
@@ -330,14 +318,16 @@ def _with_as_of(
     return found, tuple(map(_as_of_guess, open_))
 
 
-def _as_of_question(one: Relationship, profiles: Mapping[str, SourceProfile]) -> Question:
+def _as_of_question(
+    one: Relationship, profiles: Mapping[str, SourceProfile]
+) -> foundfiles.Question:
     rows, columns = profiles[one.child].rows, len(profiles[one.parent].columns)
     asked = f"Does each row of {one.child} get the row of {one.parent} that held at its time?"
-    return Question(asked, (f"yes: {one.evidence}", "no"), 1, float(rows * columns))
+    return foundfiles.Question(asked, (f"yes: {one.evidence}", "no"), 1, float(rows * columns))
 
 
-def _as_of_guess(one: Relationship) -> Guess:
-    return Guess(
+def _as_of_guess(one: Relationship) -> foundfiles.Guess:
+    return foundfiles.Guess(
         what=f"{one.parent} as of each row's time in {one.child}",
         chosen="no join",
         others=(),
@@ -346,8 +336,8 @@ def _as_of_guess(one: Relationship) -> Guess:
     )
 
 
-def _root_guess(chosen: str, other: str) -> Guess:
-    return Guess(
+def _root_guess(chosen: str, other: str) -> foundfiles.Guess:
+    return foundfiles.Guess(
         what="each row of the output is one of",
         chosen=chosen,
         others=(other,),
@@ -358,7 +348,7 @@ def _root_guess(chosen: str, other: str) -> Guess:
 
 def _wanted(
     profiles: Sequence[SourceProfile], only: Sequence[str], without: Sequence[str]
-) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[SourceProfile, ...], tuple[foundfiles.LeftOut, ...]]:
     """The sources that are asked for, and those that are not."""
     kept = {named(name, profiles, "--only") for name in only} or {p.name for p in profiles}
     kept -= {named(name, profiles, "--not") for name in without}
@@ -371,7 +361,9 @@ def _wanted(
             hint="name fewer",
         )
     others = sorted(profile.name for profile in profiles if profile.name not in kept)
-    reason = (LeftOut(", ".join(others), "not asked for (--only, --not)"),) if others else ()
+    reason = (
+        (foundfiles.LeftOut(", ".join(others), "not asked for (--only, --not)"),) if others else ()
+    )
     return tuple(profile for profile in profiles if profile.name in kept), reason
 
 

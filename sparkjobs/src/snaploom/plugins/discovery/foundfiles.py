@@ -270,6 +270,8 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
     if best is None:
         raise NotRecognised("no records that a separator divides")
     (_, width), separator, rows = best
+    if rows[0][1] in (["sep=", ""], [f"sep={separator}"]):
+        raise NotRecognised("line 1 names the separator for Excel, and is no header: remove it")
     for line, row in rows:
         if len(row) != width:
             raise NotRecognised(another_width(line, len(row), width))

@@ -13,23 +13,7 @@ from math import inf
 
 import networkx as nx
 
-from snaploom.plugins.discovery.foundfiles import (
-    DEEPEST_JOIN,
-    MOST_ELEMENTS,
-    MOST_JOINS,
-    MOST_REPEATED,
-    MOST_STRUCTS,
-    SAME_NAME,
-    LeftOut,
-)
-from snaploom.plugins.discovery.names import (
-    abbreviates,
-    column_words,
-    stem,
-    table_words,
-    word_likeness,
-    words_of,
-)
+from snaploom.plugins.discovery import foundfiles, names
 from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship
@@ -72,7 +56,7 @@ class ProposedTree:
     """The root first; every other one after its parent."""
     other_roots: tuple[str, ...]
     """Sources that could be the root as well, best first."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[foundfiles.LeftOut, ...]
     close_root: str | None = None
     """The source that is as likely meant as the root."""
 
@@ -86,7 +70,7 @@ def propose_tree(
     profiles: Sequence[SourceProfile],
     found: Relationships,
     root: str | None,
-    depth: int = DEEPEST_JOIN,
+    depth: int = foundfiles.DEEPEST_JOIN,
 ) -> ProposedTree:
     """The output that is most likely meant.
 
@@ -115,7 +99,7 @@ def propose_tree(
     for name in sorted(set(by_name) - {node.table for node in nodes}):
         if not any(each.what == name for each in left_out):
             why = f"declared, but not in the output: no relationship leads to it from {chosen}"
-            left_out.append(LeftOut(name, why))
+            left_out.append(foundfiles.LeftOut(name, why))
     return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
 
 
@@ -149,7 +133,7 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     mine = [r for r in found.declared if r.child == name]
     keys = {column for r in mine for column in r.child_columns}
     own = [c.name for c in profile.columns if c.name not in keys]
-    own = [c for c in own if column_words(c, profile.prefix).base]
+    own = [c for c in own if names.column_words(c, profile.prefix).base]
     key = found.primary.get(name)
     if key is not None and len(key.columns) == 1 and key.columns[0] in own:
         return False  # sales with a number of their own
@@ -164,7 +148,7 @@ class _Growth:
         profiles: Mapping[str, SourceProfile],
         relationships: Sequence[Relationship],
         root: str,
-        depth: int = DEEPEST_JOIN,
+        depth: int = foundfiles.DEEPEST_JOIN,
     ) -> None:
         self._profiles = profiles
         self._depth = depth
@@ -174,7 +158,7 @@ class _Growth:
         self._structs = 0.0
         self._places = nx.DiGraph()
         self._places.add_node(0)
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[foundfiles.LeftOut] = []
 
     @property
     def grouped(self) -> frozenset[int]:
@@ -196,7 +180,7 @@ class _Growth:
             for place in layer:
                 for relationship, table, columns in list(self._one_row(place)):
                     known = {node.table for node in self.nodes}
-                    if len(self.nodes) > MOST_JOINS or (table in known and not is_all):
+                    if len(self.nodes) > foundfiles.MOST_JOINS or (table in known and not is_all):
                         continue
                     below.append(self._add(table, place, relationship, columns))
             layer = below
@@ -276,16 +260,16 @@ class _Growth:
             if one.parent == node.table and one.child not in known and one.child not in refused
             and node.depth < self._depth
         ]  # fmt: skip
-        if not offers or len(self.nodes) > MOST_JOINS:
+        if not offers or len(self.nodes) > foundfiles.MOST_JOINS:
             return False
         _, _, table, place, one = min(offers, key=lambda offer: offer[:4])
         group_by = () if one.is_one_to_one else one.child_columns
         copies = self._copies_of(place, one, is_grouped=bool(group_by))
         each = copies / self._copies[0]
         is_repeated = copies > self._rows(table)
-        most = max(MOST_STRUCTS, MOST_REPEATED * self._copies[0])
-        if each > MOST_ELEMENTS or (is_repeated and self._structs + copies > most):
-            self.left_out.append(LeftOut(table, self._too_many(place, one, copies)))
+        most = max(foundfiles.MOST_STRUCTS, foundfiles.MOST_REPEATED * self._copies[0])
+        if each > foundfiles.MOST_ELEMENTS or (is_repeated and self._structs + copies > most):
+            self.left_out.append(foundfiles.LeftOut(table, self._too_many(place, one, copies)))
             return True
         self._towards_parents(self._add(table, place, one, group_by), is_all=False)
         return True
@@ -293,7 +277,7 @@ class _Growth:
     def _too_many(self, place: int, one: Relationship, copies: float) -> str:
         """Reason for which a child is no array, by counts, and the remedy."""
         rows = f"{one.rows_per_key:,.0f} rows a key of {one.parent}"
-        if copies / self._copies[0] > MOST_ELEMENTS:
+        if copies / self._copies[0] > foundfiles.MOST_ELEMENTS:
             path = self._copies[place] / self._copies[0]
             inner = f", {path:,.0f} of which are in each row," if path > 1 else ""
             why = f"{rows}{inner} are too many for an array in every row"
@@ -343,16 +327,20 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
     that all columns of the source that refers begin with.
     """
     column = one.child_columns[-1]
-    base = column_words(column, prefix).base or words_of(column)
-    words = table_words(table)
+    base = names.column_words(column, prefix).base or names.words_of(column)
+    words = names.table_words(table)
     role = "_".join(base)
-    if {stem(word) for word in base} <= {stem(word) for word in words}:
+    if {names.stem(word) for word in base} <= {names.stem(word) for word in words}:
         return role, ""
     if len(base[0]) <= 2:
         return "_".join(words), ""
-    if abbreviates(base[-1], words):  # cdemo of customer_demographics
+    if names.abbreviates(base[-1], words):  # cdemo of customer_demographics
         return role, role
-    own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]
+    own = [
+        word
+        for word in base
+        if all(names.word_likeness(word, o) < foundfiles.SAME_NAME for o in words)
+    ]
     if len(own) == len(base):
         return f"{role}_{'_'.join(words)}", role
     return role, "_".join(own) or role
@@ -360,5 +348,5 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
 
 def field_of(name: str) -> str:
     """The field of the output that a source has by its name."""
-    plain = "_".join(words_of(name)) or "source"
+    plain = "_".join(names.words_of(name)) or "source"
     return plain if plain[0].isalpha() else f"t_{plain}"

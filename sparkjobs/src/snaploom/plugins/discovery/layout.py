@@ -20,6 +20,7 @@ from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
+    PART_WORDS,
     UNIQUE,
     Kind,
     ParsedPath,
@@ -442,14 +443,8 @@ def without_parts(layout: Layout) -> tuple[Layout, ...]:
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    marks = {
-        Kind.TEXT: "",
-        Kind.DATE: "\0",
-        Kind.PART_OF_DATE: "\0",
-        Kind.VALUE: "\0",
-        Kind.ANY: "\0",
-    }
-    path = "".join(p.text if p.kind is Kind.TEXT else marks[p.kind] for p in pieces)
+    path = "".join(p.text if p.kind is Kind.TEXT else "\0" for p in pieces)
+    path = re.sub(rf"[-_. ](?:{'|'.join(PART_WORDS)})[-_]?\0", "\0", path)
     *folders, name = path.split("/")
     stem = _without_endings(name)
     has_folder = any(re.search(r"[^\W\d]{2}", folder) and "=" not in folder for folder in folders)

@@ -37,12 +37,7 @@ from snaploom.plugins.discovery.foundfiles import (
 from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
 from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, is_plural, table_words
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.relationships import (
-    Relationship,
-    Verdict,
-    candidates,
-    is_copy,
-)
+from snaploom.plugins.discovery.relationships import Relationship, Verdict, candidates, is_copy
 from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5

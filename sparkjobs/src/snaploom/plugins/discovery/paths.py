@@ -106,7 +106,10 @@ UNIQUE = re.compile(
 )
 _PART = re.compile(r"part[-_](?:[rm]-)?[0-9a-f-]*[0-9]")
 """Names of Spark and Hadoop for parts of a table; `part_categories` is a table of its own."""
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
+PART_WORDS = ("part", "chunk", "shard")
+"""Words of which a number needs no separator to be that of a part: `orders_part0001`."""
+_BEFORE = "|".join(f"(?<=[^A-Za-z]{word})|(?<=^{word})" for word in PART_WORDS)
+_NUMBER = re.compile(rf"(?:(?<![A-Za-z0-9])|{_BEFORE})[0-9]{{1,6}}(?![A-Za-z0-9])")
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
     "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),

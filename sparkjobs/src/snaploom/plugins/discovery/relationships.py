@@ -6,6 +6,7 @@ from math import expm1, log
 
 from snaploom.models.asof import AsOf
 from snaploom.models.datarelationship import Normalization
+from snaploom.plugins.discovery import scratch
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DISTINCTIVE_VALUES,
@@ -34,13 +35,6 @@ from snaploom.plugins.discovery.names import (
     table_words,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.scratch import (
-    Inclusion,
-    Values,
-    combined,
-    distinct_values,
-    inclusion,
-)
 from snaploom.types.merge import explains_more
 
 _MANY_NUMBERS = 20
@@ -88,7 +82,7 @@ class Relationship:
     child_columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
-    included: Inclusion
+    included: scratch.Inclusion
     likeness: float
     """Of the names, 0 to 1."""
     odds: float
@@ -215,7 +209,7 @@ def judge(
 ) -> Verdict:
     """The evidence that values of a column are keys of another source's rows."""
     likeness = _likeness(child, column, parent, target, primary)
-    written = inclusion(column.values, target.values)
+    written = scratch.inclusion(column.values, target.values)
     if likeness >= SAME_NAME:
         written = _known(column, target, written)
     is_spelt = likeness >= LIKE_NAME and Family.TEXT in (column.type.family, target.type.family)
@@ -274,7 +268,9 @@ def judge(
     return Verdict(found, True, "")
 
 
-def _known(column: ColumnProfile, target: ColumnProfile, share: Inclusion) -> Inclusion:
+def _known(
+    column: ColumnProfile, target: ColumnProfile, share: scratch.Inclusion
+) -> scratch.Inclusion:
     """The share without 0 or -1, where that is less than every key: it stands for "unknown"."""
     low, rest = column.low, share.compared - 1
     if low not in (0, -1) or target.low is None or target.low <= low or not rest:
@@ -284,12 +280,12 @@ def _known(column: ColumnProfile, target: ColumnProfile, share: Inclusion) -> In
 
 
 def _normalized(
-    column: ColumnProfile, target: ColumnProfile, share: Inclusion
-) -> tuple[Inclusion, tuple[Normalization, ...]]:
+    column: ColumnProfile, target: ColumnProfile, share: scratch.Inclusion
+) -> tuple[scratch.Inclusion, tuple[Normalization, ...]]:
     """The share of values that is included once keys are spelt alike, and the steps of that."""
     if share.share > 1 - _EXPLAINS:
         return share, ()
-    found = [distinct_values(each.values, _MOST_SPELLED) for each in (column, target)]
+    found = [scratch.distinct_values(each.values, _MOST_SPELLED) for each in (column, target)]
     mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
     if mine is None or theirs is None:
         return share, ()
@@ -354,13 +350,13 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
         and not target.nulls
         and target.values.distinct > 1
         and names_own_table(target, parent)
-        and combined([target.values, parent.snapshot]).distinct
+        and scratch.combined([target.values, parent.snapshot]).distinct
         >= (1 - MOST_REPEATED) * len(target.values)
     )
 
 
 def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
-    number, places = combined([target.values, parent.snapshot]).repeated()
+    number, places = scratch.combined([target.values, parent.snapshot]).repeated()
     shown = f" ({', '.join(places)})" if places else ""
     nulls = f", and {target.nulls:,} rows have none" if target.nulls else ""
     return (
@@ -427,13 +423,13 @@ def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
     return target.values.distinct * max(1.0, parent.rows / max(1, target.rows))
 
 
-def rows_per_key(child: SourceProfile, keys: Values, parents: float) -> tuple[float, float]:
+def rows_per_key(child: SourceProfile, keys: scratch.Values, parents: float) -> tuple[float, float]:
     """Rows of a child for each of its keys in one snapshot; NULL is none.
 
     The first figure is the average of keys, the second that of rows. Of a child of which only a
     part was read there may be more: all of its rows over the keys of the parent.
     """
-    each = combined([keys, child.snapshot])
+    each = scratch.combined([keys, child.snapshot])
     mean = each.rows_per_key()
     if child.rows > len(keys) > 0:
         given = child.rows * mean * each.distinct / len(keys)

@@ -14,6 +14,7 @@ import duckdb
 from snaploom.errors import StorageError
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
+from snaploom.plugins.discovery import typedfiles
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
 from snaploom.plugins.discovery.dates import Unit
 from snaploom.plugins.discovery.foundfiles import (
@@ -52,14 +53,6 @@ from snaploom.plugins.discovery.profiles import (
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
-from snaploom.plugins.discovery.typedfiles import (
-    TYPED_FORMATS,
-    Meter,
-    Part,
-    profile_rows,
-    profile_typed,
-    spread,
-)
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 
@@ -147,17 +140,13 @@ def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
     if not all(variants) or any(_BOUNDARY.search(variant) for variant in variants):
         return None
     is_folder = behind.startswith("/")
-    is_suffix = bool(before) and not before.endswith("/") and not words_of(_stem(behind))
+    is_suffix = bool(before) and not before.endswith("/") and not words_of(behind.partition(".")[0])
     return (differing[0], before, behind) if is_folder or is_suffix else None
 
 
 def _common_start(texts: Sequence[str]) -> str:
     letters = takewhile(lambda row: len(set(row)) == 1, zip(*texts, strict=False))
     return "".join(row[0] for row in letters)
-
-
-def _stem(behind: str) -> str:
-    return behind.partition(".")[0]
 
 
 def _are_parts(profiles: Sequence[SourceProfile]) -> bool:
@@ -215,7 +204,7 @@ def _are_tables(profile: SourceProfile) -> bool:
 
 def profiles_of(
     layouts: Sequence[Layout],
-    meter: Meter,
+    meter: typedfiles.Meter,
     tables: Sequence[TableFolder] = (),
     databases: Sequence[tuple[DatabaseAddress, Sequence[ReadTable]]] = (),
 ) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
@@ -262,7 +251,11 @@ class _Look:
     """Sources as they are read, one after the other."""
 
     def __init__(
-        self, scratch: Scratch, meter: Meter, budget: int, tables: Mapping[tuple[str, str], str]
+        self,
+        scratch: Scratch,
+        meter: typedfiles.Meter,
+        budget: int,
+        tables: Mapping[tuple[str, str], str],
     ) -> None:
         self.scratch = scratch
         self.meter = meter
@@ -274,9 +267,9 @@ class _Look:
     def files(self, layout: Layout, budget: int) -> SourceProfile:
         """The profile of a source of files, of which so many bytes are read."""
         parts = _parts(layout.files, layout.times, layout.data_format, budget)
-        if layout.data_format not in TYPED_FORMATS:
+        if layout.data_format not in typedfiles.TYPED_FORMATS:
             return profile_text(layout, parts, self.scratch, self.meter, 2 * budget)
-        profile = profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        profile = typedfiles.profile_typed(layout.name, layout, parts, self.scratch, self.meter)
         return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
 
     def _with_keys(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
@@ -330,7 +323,7 @@ class _Look:
 
 def _parts(
     files: Sequence[FoundFile], times: Sequence[datetime | None], data_format: str, budget: int
-) -> list[Part]:
+) -> list[typedfiles.Part]:
     """The files of a source, or so many of them at equal distances that the bytes are enough.
 
     Of a single file, and of two, only a part may be read.
@@ -341,10 +334,10 @@ def _parts(
     weight = PACKED if files[0].key.lower().endswith(packed) else 1
     stored = weight * sum(file.size for file in files)
     share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
-    chosen = spread(dated, share) if share < 1 else dated
+    chosen = typedfiles.spread(dated, share) if share < 1 else dated
     # Of a few files each has its part; of more, those are read as a whole that are not the largest.
     limit = budget if share == 1 else (2 if len(chosen) > 2 else 1) * budget // len(chosen)
-    return [Part(numbers[time], file, limit, data_format) for file, time in chosen]
+    return [typedfiles.Part(numbers[time], file, limit, data_format) for file, time in chosen]
 
 
 def _free(taken: set[str], *wanted: str) -> str:
@@ -359,7 +352,7 @@ def _of_database(
 ) -> SourceProfile:
     """The profile of a table, whose foreign keys name profiles."""
     origin = DatabaseTable(address, table.reference)
-    profile = profile_rows(names[table.reference], origin, table, scratch)
+    profile = typedfiles.profile_rows(names[table.reference], origin, table, scratch)
     return replace(
         profile,
         primary_key=table.primary_key,

@@ -8,20 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from snaploom.models import datasource
 from snaploom.models.common import ObjectMeta, SchemaField, TimeOffset
-from snaploom.models.datasource import (
-    AliasedSource,
-    ComplexVirtual,
-    DataSource,
-    DataSourceSpec,
-    FromFieldValue,
-    FromReadTime,
-    HdfsLike,
-    Jdbc,
-    SimpleVirtual,
-    SnapshotSettings,
-    TimeFormat,
-)
 from snaploom.models.fieldtransformer import (
     Expression,
     FieldTransformer,
@@ -30,16 +18,7 @@ from snaploom.models.fieldtransformer import (
     TransformerSelector,
 )
 from snaploom.models.shortforms import MONTHS
-from snaploom.plugins.discovery.dates import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    UNSIGNED,
-    Unit,
-)
+from snaploom.plugins.discovery import dates
 from snaploom.plugins.discovery.foundfiles import FoundFile
 from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last_date
 from snaploom.plugins.discovery.names import words_of
@@ -88,7 +67,7 @@ class Window:
     """For people; empty where it is the default, a snapshot of the same time."""
 
 
-def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
+def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
     """The intervals of an output by the times of its root.
 
     The times ascend, and are empty for a root without history; `unit` is their precision.
@@ -100,18 +79,18 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
     smallest = min(gaps, default=_DAY)
-    if unit is Unit.YEAR or smallest >= 365 * _DAY:
+    if unit is dates.Unit.YEAR or smallest >= 365 * _DAY:
         return Interval(
             _midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year"
         )
-    if unit is Unit.QUARTER:
+    if unit is dates.Unit.QUARTER:
         return Interval(_midnight(times[0]), TimeOffset(month=3), f"{count}, one a quarter")
-    if unit is Unit.MONTH or smallest >= 28 * _DAY:
+    if unit is dates.Unit.MONTH or smallest >= 28 * _DAY:
         return Interval(
             _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
         )
     are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
-    if unit is Unit.WEEK or are_weeks:
+    if unit is dates.Unit.WEEK or are_weeks:
         return Interval(_midnight(times[0]), TimeOffset(week=1), f"{count}, one a week")
     if smallest >= _DAY:
         return Interval(_midnight(times[0]), TimeOffset(day=1), f"{count}, one a day at most")
@@ -159,8 +138,8 @@ def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
 
 # DataSources of found tables: globs, prefix with captures, snapshots, and schema.
 
-READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
-_NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
+READ_NOW = datasource.SnapshotSettings(from_read_time=datasource.FromReadTime())
+_NUMBERS = (datasource.TimeFormat.UNIX_MILLISECONDS, datasource.TimeFormat.UNIX_SECONDS)
 _DATE_COLUMN = "snapshot_date"
 
 
@@ -180,7 +159,7 @@ class DeclaredSource:
 
     profile: SourceProfile
     name: str
-    physical: HdfsLike | Jdbc
+    physical: datasource.HdfsLike | datasource.Jdbc
     """Its files, or its table of a database."""
     time_query: str
     """SQL for the milliseconds of a row's snapshot, where only a query can read the date; else
@@ -191,42 +170,44 @@ class DeclaredSource:
         """Name of the DataSource of its files."""
         return f"{self.name}-files" if self.time_query else self.name
 
-    def resources(self) -> tuple[DataSource | FieldTransformer, ...]:
+    def resources(self) -> tuple[datasource.DataSource | FieldTransformer, ...]:
         """Its files, types of texts, and a query over them where only that can read the date."""
         physical = self.physical
         spec = (
-            DataSourceSpec(jdbc=physical)
-            if isinstance(physical, Jdbc)
-            else DataSourceSpec(hdfs_like=physical)
+            datasource.DataSourceSpec(jdbc=physical)
+            if isinstance(physical, datasource.Jdbc)
+            else datasource.DataSourceSpec(hdfs_like=physical)
         )
         files = _source(self.physical_name, spec)
         queries = (self.virtual(self.name),) if self.time_query else ()
         return (files, *_of_values(self.profile, physical), *queries)
 
-    def virtual(self, name: str) -> DataSource:
+    def virtual(self, name: str) -> datasource.DataSource:
         """A virtual source with the same rows, for a role or for dates that need a query."""
         if not self.time_query:
             alias = "_".join(words_of(self.name)) or "files"
             alias = alias if alias[0].isalpha() else f"t_{alias}"
-            simple = SimpleVirtual(
+            simple = datasource.SimpleVirtual(
                 data_source=self.physical_name, alias=alias, data_query=f"SELECT * FROM {alias}"
             )
-            return _source(name, DataSourceSpec(simple_virtual=simple))
-        query = ComplexVirtual(
-            data_sources=(AliasedSource(data_source=self.physical_name, alias="files"),),
+            return _source(name, datasource.DataSourceSpec(simple_virtual=simple))
+        query = datasource.ComplexVirtual(
+            data_sources=(datasource.AliasedSource(data_source=self.physical_name, alias="files"),),
             snapshot_query=f"SELECT {self.time_query} AS interval_start, "
             f"{self.time_query} AS interval_end FROM files",
             data_query=f"SELECT * FROM files WHERE {self.time_query} = "
             "{{ SNAPSHOT | UNIX_MILLISECONDS }}",
         )
-        return _source(name, DataSourceSpec(complex_virtual=query))
+        return _source(name, datasource.DataSourceSpec(complex_virtual=query))
 
 
-def _source(name: str, spec: DataSourceSpec) -> DataSource:
-    return DataSource(metadata=ObjectMeta(name=name), spec=spec)
+def _source(name: str, spec: datasource.DataSourceSpec) -> datasource.DataSource:
+    return datasource.DataSource(metadata=ObjectMeta(name=name), spec=spec)
 
 
-def _of_values(profile: SourceProfile, physical: HdfsLike | Jdbc) -> Iterator[FieldTransformer]:
+def _of_values(
+    profile: SourceProfile, physical: datasource.HdfsLike | datasource.Jdbc
+) -> Iterator[FieldTransformer]:
     """Types of columns in which texts stand for no value.
 
     Spark's option `nullValue` holds for all columns, and `NA` is also the code of Namibia.
@@ -251,8 +232,8 @@ def _of_values(profile: SourceProfile, physical: HdfsLike | Jdbc) -> Iterator[Fi
 _AT_ONCE = 64
 """Selectors that a transformer may have."""
 _SQL = {
-    LONG: "bigint", UNSIGNED: "decimal(20)", DOUBLE: "double", DATE: "date",
-    TIMESTAMP: "timestamp", BOOLEAN: "boolean",
+    dates.LONG: "bigint", dates.UNSIGNED: "decimal(20)", dates.DOUBLE: "double", dates.DATE: "date",
+    dates.TIMESTAMP: "timestamp", dates.BOOLEAN: "boolean",
 }  # fmt: skip
 
 
@@ -269,7 +250,7 @@ def declared_source(
         table = origin.address.source(origin.reference, snapshot)
         return DeclaredSource(profile, name, table, query)
     if isinstance(origin, TableFolder):
-        folder = HdfsLike(
+        folder = datasource.HdfsLike(
             format=origin.data_format, source_uri_globs=(origin.uri,), snapshot=snapshot
         )
         return DeclaredSource(profile, name, folder, query)
@@ -283,27 +264,27 @@ def declared_source(
     return DeclaredSource(profile, name, files, query)
 
 
-def _by_column(profile: SourceProfile) -> tuple[SnapshotSettings, str]:
+def _by_column(profile: SourceProfile) -> tuple[datasource.SnapshotSettings, str]:
     """Return the snapshot declaration of a column, or the query that its days take."""
     found = profile.snapshot_column
     if found is None:
         return READ_NOW, ""
-    is_time = found.dates.time_format is TimeFormat.TIMESTAMP
+    is_time = found.dates.time_format is datasource.TimeFormat.TIMESTAMP
     if not found.dates.is_exact or (is_time and profile.is_untyped):
         return READ_NOW, f"unix_millis(CAST(date_trunc('DAY', {quote(found.name)}) AS TIMESTAMP))"
-    settings = FromFieldValue(
+    settings = datasource.FromFieldValue(
         field_name=path_text((found.name,)),
         time_format=found.dates.time_format,
         time_pattern=found.dates.time_pattern,
         drop_field=False,
     )
-    return SnapshotSettings(from_field_value=settings), ""
+    return datasource.SnapshotSettings(from_field_value=settings), ""
 
 
 def _files(
-    profile: SourceProfile, layout: Layout, captures: Sequence[Capture], snapshot: SnapshotSettings,
-    listed: Iterable[FoundFile],
-) -> HdfsLike:  # fmt: skip
+    profile: SourceProfile, layout: Layout, captures: Sequence[Capture],
+    snapshot: datasource.SnapshotSettings, listed: Iterable[FoundFile],
+) -> datasource.HdfsLike:  # fmt: skip
     place = layout.files[0].place.uri
     given: dict[str, object] = {"format": layout.data_format}
     if profile.format_options:
@@ -317,21 +298,23 @@ def _files(
         given["schema_fields"] = tuple(
             SchemaField(
                 name=column.name,
-                data_type=(STRING if column.name in profile.null_texts else column.type).data_type,
+                data_type=(
+                    dates.STRING if column.name in profile.null_texts else column.type
+                ).data_type,
             )
             for column in profile.columns
         )
-    return HdfsLike.model_validate(given)
+    return datasource.HdfsLike.model_validate(given)
 
 
-def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> SnapshotSettings:
+def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> datasource.SnapshotSettings:
     place = last_date(layout)
     form = None if place is None else layout.pieces[place].form
     if form is None:
         return READ_NOW
     name = next(capture.name for capture in captures if capture.piece == place)
-    return SnapshotSettings(
-        from_field_value=FromFieldValue(
+    return datasource.SnapshotSettings(
+        from_field_value=datasource.FromFieldValue(
             field_name=name, time_format=form.time_format, time_pattern=form.pattern
         )
     )
@@ -401,7 +384,7 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
     form = None if place is None else layout.pieces[place].form
     if form is not None:
         name = next(capture.name for capture in captures if capture.piece == place)
-        for part, unit, more in (("hour", Unit.DAY, "HH"), ("day", Unit.MONTH, "dd")):
+        for part, unit, more in (("hour", dates.Unit.DAY, "HH"), ("day", dates.Unit.MONTH, "dd")):
             if part in parts and form.unit is unit:
                 text = f"concat({name}, ' ', lpad(string({parts[part]}), 2, '0'))"
                 return f"unix_millis(to_timestamp({text}, '{form.name} {more}'))"

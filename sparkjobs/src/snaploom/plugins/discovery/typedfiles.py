@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import LocalFile, RangedFile, conform, reader_at
+from snaploom.plugins.discovery import profiles
 from snaploom.plugins.discovery.avro import avro_batches
 from snaploom.plugins.discovery.dates import ColumnType, Family, type_of_arrow
 from snaploom.plugins.discovery.foundfiles import (
@@ -24,12 +25,6 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder
-from snaploom.plugins.discovery.profiles import (
-    DatabaseTable,
-    ReadTable,
-    SourceProfile,
-    column_profiles,
-)
 from snaploom.plugins.discovery.scratch import (
     FILE,
     SNAPSHOT,
@@ -191,7 +186,7 @@ def profile_typed(
     scratch: Scratch,
     meter: Meter,
     shape: Shape = lambda table, _: table,
-) -> SourceProfile:
+) -> profiles.SourceProfile:
     """The profile of a source by the rows of its files, or of parts of them.
 
     `shape` makes the source's columns from those of a file.
@@ -257,8 +252,8 @@ _WIDER = (
 
 
 def profile_rows(
-    name: str, origin: DatabaseTable, read: ReadTable, scratch: Scratch
-) -> SourceProfile:
+    name: str, origin: profiles.DatabaseTable, read: profiles.ReadTable, scratch: Scratch
+) -> profiles.SourceProfile:
     """The profile of a table of a database by its first rows, and by what its database answers."""
     loading = _Loading(scratch, [read.sample.schema])
     loading.add(read.sample, 1, 0)
@@ -323,18 +318,18 @@ class _Loading:
     def profile(
         self,
         name: str,
-        origin: Layout | TableFolder | DatabaseTable,
+        origin: Layout | TableFolder | profiles.DatabaseTable,
         in_all: int,
         files: Sequence[FoundFile] = (),
         asked: AskedTable | None = None,
-    ) -> SourceProfile:
+    ) -> profiles.SourceProfile:
         """The profile of the source, which has so many rows in all."""
         rows = Rows(
             self._scratch, self._table, self.rows, max(self.rows, in_all), len(self._snapshots),
             tuple(file.uri for file in files), asked,
         )  # fmt: skip
-        return SourceProfile(
-            name, origin, column_profiles(rows, self.columns), rows.values((SNAPSHOT,))
+        return profiles.SourceProfile(
+            name, origin, profiles.column_profiles(rows, self.columns), rows.values((SNAPSHOT,))
         )
 
 

@@ -1,7 +1,5 @@
 """Skipping indexes in OpenSearch in Flint's form, and the data source `flint`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

@@ -12,22 +12,13 @@ import pyarrow as pa
 from opensearchpy.exceptions import NotFoundError
 
 from snaploom.errors import IndexNotPossible
+from snaploom.plugins.flint import metadata
 from snaploom.plugins.flint.client import (
     IndexStoreFailed,
     Json,
     OpenSearchClient,
     no_such_index,
     repeated,
-)
-from snaploom.plugins.flint.metadata import (
-    FILE_PATH,
-    MIN_MAX_FIELDS,
-    OWN,
-    FlintColumn,
-    FlintForm,
-    FlintMetadata,
-    field_of,
-    file_uri,
 )
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, field_column, values_column
@@ -185,12 +176,12 @@ class ShownIndex:
 def shown_indexes(definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
     """The indexes that Flint's form can show: one of its kinds over a column, one a column."""
     shown: list[ShownIndex] = []
-    taken: set[str] = {FILE_PATH}
+    taken: set[str] = {metadata.FILE_PATH}
     for index in definition.indexes:
         names = index.terms[0].names if len(index.terms) == 1 else None
         if names is None or index.type not in _FIELDS or not all(map(_is_plain, names)):
             continue
-        if field_of(index.term.data_type) is None or index.term.data_type == "binary":
+        if metadata.field_of(index.term.data_type) is None or index.term.data_type == "binary":
             continue
         column = ".".join(names)
         fields = tuple(name.format(column) for name in _FIELDS[index.type])
@@ -205,7 +196,7 @@ _FIELDS = {
     "PARTITION": ("{}",),
     "VALUE_SET": ("{}",),
     "BLOOM_FILTER": ("{}",),
-    "MIN_MAX": MIN_MAX_FIELDS[0],
+    "MIN_MAX": metadata.MIN_MAX_FIELDS[0],
 }
 
 
@@ -222,16 +213,16 @@ def mapping_of(shown: ShownIndex) -> dict[str, dict[str, object]]:
     """The mapping of an index's fields, by field."""
     if shown.index.type == "BLOOM_FILTER":
         return {shown.fields[0]: {"type": "binary", "doc_values": True}}
-    return {name: field_of(shown.index.term.data_type) or {} for name in shown.fields}
+    return {name: metadata.field_of(shown.index.term.data_type) or {} for name in shown.fields}
 
 
 def metadata_of(
-    state: StoredState, indexes: tuple[ShownIndex, ...], name: str, form: FlintForm
-) -> FlintMetadata:
+    state: StoredState, indexes: tuple[ShownIndex, ...], name: str, form: metadata.FlintForm
+) -> metadata.FlintMetadata:
     """Metadata of a state with a definition for the mapping."""
     definition = cast(SkippingDefinition, state.definition)
     columns = [
-        FlintColumn(
+        metadata.FlintColumn(
             kind=shown.index.type,
             name=shown.column,
             data_type=shown.index.term.data_type,
@@ -239,7 +230,7 @@ def metadata_of(
         )
         for shown in indexes
     ]
-    return FlintMetadata(
+    return metadata.FlintMetadata(
         source=definition.target.table or definition.target.uri,
         columns=tuple(columns),
         name=name,
@@ -259,7 +250,7 @@ def flint_fields(row: Row, shown: tuple[ShownIndex, ...]) -> dict[str, object]:
                 _put(document, field, value)
     except (NotRepresentable, UnicodeDecodeError, OverflowError):
         return {}
-    document[FILE_PATH] = file_uri(str(row["path"]))
+    document[metadata.FILE_PATH] = metadata.file_uri(str(row["path"]))
     return document
 
 
@@ -392,14 +383,14 @@ def whole_documents(
             kept = own["row"].get(one.index.index_id, {})
             if document and "words" in kept:
                 kept["words"] = {"field": one.fields[0]}
-        yield {**document, OWN: own}
+        yield {**document, metadata.OWN: own}
 
 
 def partial_documents(rows: pa.Table, segment: str, written_at: int) -> Iterator[Values]:
     """One document for each row that completes others, without Flint's fields."""
     encode = _encoders(rows.schema)
     for row in _rows(rows):
-        yield {OWN: _own(row, encode, segment, written_at)}
+        yield {metadata.OWN: _own(row, encode, segment, written_at)}
 
 
 def _rows(rows: pa.Table) -> Iterator[Values]:
@@ -469,7 +460,7 @@ def decode_identity(hits: Sequence[Hit]) -> pa.Table:
     """Identity columns of documents."""
     return pa.table(
         {
-            name: pa.array([hit.source[OWN].get(name) for hit in hits], kind)
+            name: pa.array([hit.source[metadata.OWN].get(name) for hit in hits], kind)
             for name, kind in IDENTITY_FIELDS
         }
     )
@@ -488,7 +479,7 @@ def _decoded(hits: Sequence[Hit], name: str, kind: pa.DataType) -> pa.Array:
 
 
 def _kept(source: Values, index_id: str, field: str) -> object:
-    value = source[OWN].get("row", {}).get(index_id, {}).get(field)
+    value = source[metadata.OWN].get("row", {}).get(index_id, {}).get(field)
     if isinstance(value, dict) and set(value) == {"field"}:
         found: object = source
         for name in str(value["field"]).split("."):
@@ -500,4 +491,4 @@ def _kept(source: Values, index_id: str, field: str) -> object:
 def source_fields(index_id: str, shown: Sequence[ShownIndex]) -> list[str]:
     """Fields of documents that hold the columns of one index."""
     borrowed = [field for one in shown if one.index.index_id == index_id for field in one.fields]
-    return [f"{OWN}.path", f"{OWN}.row.{index_id}", *borrowed]
+    return [f"{metadata.OWN}.path", f"{metadata.OWN}.row.{index_id}", *borrowed]

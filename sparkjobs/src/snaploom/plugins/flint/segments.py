@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from snaploom.errors import IndexNotFound, IndexUnreadable
+from snaploom.plugins.flint import documents
 from snaploom.plugins.flint.client import (
     ATTEMPTS,
     MISUNDERSTOOD,
@@ -19,21 +20,6 @@ from snaploom.plugins.flint.client import (
     OpenSearchClient,
     pause_before,
     repeated,
-)
-from snaploom.plugins.flint.documents import (
-    IDENTITY,
-    Hit,
-    ShownIndex,
-    Values,
-    decode_columns,
-    decode_identity,
-    indexes_in,
-    kept_columns,
-    partial_documents,
-    read_hits,
-    shown_indexes,
-    source_fields,
-    whole_documents,
 )
 from snaploom.plugins.flint.metadata import OWN, document_id, file_uri
 from snaploom.plugins.flint.options import RefreshPolicy
@@ -183,7 +169,7 @@ class RowWriter:
         own_index: str,
         key: str,
         definition: SkippingDefinition,
-        shown: tuple[ShownIndex, ...],
+        shown: tuple[documents.ShownIndex, ...],
     ) -> None:
         self._client = client
         self._index = index
@@ -199,13 +185,15 @@ class RowWriter:
     def write(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        ids = indexes_in(rows)
+        ids = documents.indexes_in(rows)
         kind = WHOLE if ids >= self._ids else PARTIAL
         self._rows[kind] += rows.num_rows
         self._seen[kind] |= ids & self._ids
         if kind == WHOLE:
-            documents = whole_documents(rows, self._shown, WHOLE + self._token, self._written_at)
-            creates = (Write(Action.CREATE, one, _flint_id(one)) for one in documents)
+            whole = documents.whole_documents(
+                rows, self._shown, WHOLE + self._token, self._written_at
+            )
+            creates = (Write(Action.CREATE, one, _flint_id(one)) for one in whole)
             taken = write_all(self._client, self._index, creates, RefreshPolicy.NONE)
             write_documents(self._client, self._index, self._spares(taken))
         else:
@@ -223,16 +211,16 @@ class RowWriter:
     def _spares(self, taken: Iterable[Write]) -> Iterator[Write]:
         """Rows whose id another document has, under random ids."""
         for write in taken:
-            document: Values = dict(write.source or {})
+            document: documents.Values = dict(write.source or {})
             document[OWN] = {**document[OWN], "is_spare": True}
             yield Write(Action.INDEX, document, f"{write.document_id}-{self._token}")
 
     def _write_partial(self, rows: pa.Table) -> None:
         segment = PARTIAL + self._token
-        documents = partial_documents(rows, segment, self._written_at)
+        partial = documents.partial_documents(rows, segment, self._written_at)
         writes = (
             Write(Action.INDEX, {"index": self._key, **one}, f"{_flint_id(one)}-{self._token}")
-            for one in documents
+            for one in partial
         )
         write_documents(self._client, self._own_index, writes)
 
@@ -264,7 +252,7 @@ def removed_document(segment: str, start: int) -> str:
     return f"{segment}-{start}"
 
 
-def _flint_id(document: Values) -> str:
+def _flint_id(document: documents.Values) -> str:
     return document_id(file_uri(str(document[OWN]["path"])))
 
 
@@ -282,15 +270,15 @@ class DocumentReader:
         self._index = index
         self._segment = segment
         kept = [one for one in definition.indexes if one.index_id in segment.indexes]
-        self._types = kept_columns(kept)
-        self._shown = shown_indexes(definition)
-        hits = self._hits([f"{OWN}.{name}" for name in IDENTITY])
-        self._identity = _decoded(segment, hits, dict(IDENTITY_FIELDS), decode_identity)
+        self._types = documents.kept_columns(kept)
+        self._shown = documents.shown_indexes(definition)
+        hits = self._hits([f"{OWN}.{name}" for name in documents.IDENTITY])
+        self._identity = _decoded(segment, hits, dict(IDENTITY_FIELDS), documents.decode_identity)
         self._tables: dict[str, pa.Table] = {}
 
     @property
     def columns(self) -> Sequence[str]:
-        return (*IDENTITY, *self._types)
+        return (*documents.IDENTITY, *self._types)
 
     def type_of(self, column: str) -> pa.DataType:
         return {**dict(IDENTITY_FIELDS), **self._types}[column]
@@ -300,22 +288,22 @@ class DocumentReader:
         return pa.table({name: self._table_of(name).column(name) for name in columns})
 
     def _table_of(self, column: str) -> pa.Table:
-        if column in IDENTITY:
+        if column in documents.IDENTITY:
             return self._identity
         index_id = column.partition(".")[0]
         if index_id not in self._tables:
             types = {n: kind for n, kind in self._types.items() if n.startswith(f"{index_id}.")}
-            hits = self._hits(source_fields(index_id, self._shown))
+            hits = self._hits(documents.source_fields(index_id, self._shown))
             self._tables[index_id] = _decoded(
-                self._segment, hits, types, lambda hits: decode_columns(hits, types)
+                self._segment, hits, types, lambda hits: documents.decode_columns(hits, types)
             )
         return self._tables[index_id]
 
-    def _hits(self, fields: Sequence[str]) -> list[Hit]:
+    def _hits(self, fields: Sequence[str]) -> list[documents.Hit]:
         query = {"term": {f"{OWN}.segment": self._segment.name}}
-        hits: dict[str, Hit] = {}
+        hits: dict[str, documents.Hit] = {}
         try:
-            for hit in read_hits(self._client, self._index, query, fields):
+            for hit in documents.read_hits(self._client, self._index, query, fields):
                 # A document may be there twice (an answer was lost): both are the same.
                 hits[_path(hit)] = hit
                 if len(hits) > self._segment.rows:
@@ -327,7 +315,7 @@ class DocumentReader:
         return [hits[path] for path in sorted(hits)]
 
 
-def _path(hit: Hit) -> str:
+def _path(hit: documents.Hit) -> str:
     path = hit.source[OWN]["path"]
     if not isinstance(path, str):
         raise TypeError("a path that is no text")
@@ -356,9 +344,9 @@ class RemovedReader:
 
 def _decoded(
     segment: Segment,
-    hits: Sequence[Hit],
+    hits: Sequence[documents.Hit],
     types: Mapping[str, pa.DataType],
-    decode: Callable[[Sequence[Hit]], pa.Table],
+    decode: Callable[[Sequence[documents.Hit]], pa.Table],
 ) -> pa.Table:
     try:
         found = decode(hits)

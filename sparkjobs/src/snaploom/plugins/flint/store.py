@@ -14,7 +14,7 @@ from snaploom import errors
 from snaploom.confidential import remember_secret
 from snaploom.models.common import EpochNanos
 from snaploom.output.documents import rebased
-from snaploom.plugins.flint import documents
+from snaploom.plugins.flint import documents, segments
 from snaploom.plugins.flint.client import Json, OpenSearchClient, field_at
 from snaploom.plugins.flint.metadata import (
     FILE_PATH,
@@ -28,32 +28,10 @@ from snaploom.plugins.flint.metadata import (
     render_metadata,
 )
 from snaploom.plugins.flint.options import OpenSearchOptions, RefreshPolicy, parse_options
-from snaploom.plugins.flint.segments import (
-    PARTIAL,
-    PATHS_IN_DOCUMENT,
-    Action,
-    DocumentReader,
-    RemovedReader,
-    RowWriter,
-    Write,
-    removed_document,
-    write_all,
-    write_documents,
-    write_removed_paths,
-)
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores.folder import (
-    PASSWORD_VARIABLE,
-    USERNAME_VARIABLE,
-    Part,
-    SegmentReader,
-    assemble,
-    note_commit,
-    removed_paths,
-    rewritten_from,
-)
+from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.port import (
     NOTHING,
     IndexStore,
@@ -110,7 +88,7 @@ class OpenSearchIndexStore:
             self._client.create_index(OWN_INDEX, _OWN_MAPPING)
             before, after = rebased(lambda: self._attempt(build), self._contended)
         finally:
-            note_commit(self.uri)
+            folder.note_commit(self.uri)
         if before.version != after.version:
             self._show(before, after)
         return after
@@ -118,21 +96,23 @@ class OpenSearchIndexStore:
     def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
         """Write whole rows as one segment, and rows that complete others as another."""
         shown = self._prepare(definition)
-        writer = RowWriter(self._client, self._name, OWN_INDEX, self._key, definition, shown)
+        writer = segments.RowWriter(
+            self._client, self._name, OWN_INDEX, self._key, definition, shown
+        )
         for table in rows:
             writer.write(table)
         return writer.finish()
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
         self._prepare(definition)
-        return write_removed_paths(self._client, self._key, OWN_INDEX, paths)
+        return segments.write_removed_paths(self._client, self._key, OWN_INDEX, paths)
 
     def open(self, state: StoredState) -> FileTable:
         """The rows of a state; identities are read now, columns when they are needed."""
         if state.definition is None:
             return FileTable.of(pa.schema(list(IDENTITY_FIELDS)).empty_table())
         self._find_name(state.definition)
-        return assemble(self._parts(state.segments, state.definition), state.definition)
+        return folder.assemble(self._parts(state.segments, state.definition), state.definition)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Delete documents of segments that are not needed, and give Flint's ids back."""
@@ -146,11 +126,11 @@ class OpenSearchIndexStore:
         count = 0
         for index in (self._name, OWN_INDEX):
             dead = [
-                Write(Action.DELETE, document_id=hit.document_id)
+                segments.Write(segments.Action.DELETE, document_id=hit.document_id)
                 for place, hit in listed
                 if place == index and hit.source[OWN]["segment"] not in needed
             ]
-            write_documents(self._client, index, dead)
+            segments.write_documents(self._client, index, dead)
             count += len(dead)
         if count:
             self._give_ids_back(needed)
@@ -163,24 +143,24 @@ class OpenSearchIndexStore:
             self._client.delete_index(self._name)
         query = {"term": {"index": self._key}}
         dead = (
-            Write(Action.DELETE, document_id=hit.document_id)
+            segments.Write(segments.Action.DELETE, document_id=hit.document_id)
             for hit in self._listed(OWN_INDEX, query)
         )
-        write_documents(self._client, OWN_INDEX, dead)
+        segments.write_documents(self._client, OWN_INDEX, dead)
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
         """Write the newest segments again as one, as far back as they are small."""
-        start = rewritten_from(state.segments)
+        start = folder.rewritten_from(state.segments)
         if state.definition is None or start == len(state.segments):
             return state.segments
         parts = self._parts(state.segments[start:], state.definition)
-        files = assemble(parts, state.definition)
+        files = folder.assemble(parts, state.definition)
         # With the columns of all indexes, unknown ones too, the rows are whole.
         names = [name for name, _ in IDENTITY_FIELDS]
         names += documents.kept_columns(state.definition.indexes)
         rows = pa.table({name: files.column(name) for name in names})
         written = self.write_rows([rows], state.definition)
-        gone = removed_paths(parts)
+        gone = folder.removed_paths(parts)
         if start and len(gone):
             written.insert(0, self.write_removed(gone.to_pylist(), state.definition))
         return (*state.segments[:start], *written)
@@ -289,22 +269,24 @@ class OpenSearchIndexStore:
             self._client.put_mapping(self._name, {"properties": missing})
         return fitting
 
-    def _parts(self, segments: Sequence[Segment], definition: SkippingDefinition) -> list[Part]:
-        return [Part(segment, self._reader(segment, definition)) for segment in segments]
+    def _parts(
+        self, segments: Sequence[Segment], definition: SkippingDefinition
+    ) -> list[folder.Part]:
+        return [folder.Part(segment, self._reader(segment, definition)) for segment in segments]
 
-    def _reader(self, segment: Segment, definition: SkippingDefinition) -> SegmentReader:
+    def _reader(self, segment: Segment, definition: SkippingDefinition) -> folder.SegmentReader:
         if segment.removed:
-            return RemovedReader(segment, self._removed(segment))
-        index = OWN_INDEX if segment.name.startswith(PARTIAL) else self._name
-        return DocumentReader(self._client, index, segment, definition)
+            return segments.RemovedReader(segment, self._removed(segment))
+        index = OWN_INDEX if segment.name.startswith(segments.PARTIAL) else self._name
+        return segments.DocumentReader(self._client, index, segment, definition)
 
     def _removed(self, segment: Segment) -> list[str]:
         paths: list[str] = []
-        for start in range(0, segment.rows, PATHS_IN_DOCUMENT):
-            found = self._client.get(OWN_INDEX, removed_document(segment.name, start))
+        for start in range(0, segment.rows, segments.PATHS_IN_DOCUMENT):
+            found = self._client.get(OWN_INDEX, segments.removed_document(segment.name, start))
             document = {} if found is None else found.source.get("document")
             piece = document.get("paths") if isinstance(document, dict) else None
-            if not isinstance(piece, list) or len(piece) > PATHS_IN_DOCUMENT:
+            if not isinstance(piece, list) or len(piece) > segments.PATHS_IN_DOCUMENT:
                 break  # fewer paths than the segment has: readers refuse it
             paths += piece
         return paths
@@ -316,8 +298,8 @@ class OpenSearchIndexStore:
         try:
             shown = self._prepare(after.definition)
             self._fold(after, after.definition, shown)
-            metadata = documents.metadata_of(after, shown, self._name, self._form)
-            self._client.put_mapping(self._name, {"_meta": render_metadata(metadata)})
+            described = documents.metadata_of(after, shown, self._name, self._form)
+            self._client.put_mapping(self._name, {"_meta": render_metadata(described)})
         except errors.SkippingError as error:
             _log.warning("readers of Flint see an older state of %s: %s", self.uri, error.message)
 
@@ -336,11 +318,11 @@ class OpenSearchIndexStore:
         fields = {row["path"]: documents.flint_fields(row, shown) for row in rows.to_pylist()}
         hits = self._listed(self._name, {"exists": {"field": FILE_PATH}})
         folded = (
-            Write(Action.UPDATE, fields[path], hit.document_id)
+            segments.Write(segments.Action.UPDATE, fields[path], hit.document_id)
             for hit in hits
             if fields.get(path := str(hit.source[OWN].get("path")))
         )
-        write_documents(self._client, self._name, folded)
+        segments.write_documents(self._client, self._name, folded)
 
     def _give_ids_back(self, needed: set[str]) -> None:
         """Give Flint's id to rows under random ids where it is free now."""
@@ -354,18 +336,20 @@ class OpenSearchIndexStore:
         wanted = {document_id(file_uri(str(hit.source[OWN].get("path")))): hit for hit in spare}
         for hit in spare:
             hit.source[OWN].pop("is_spare", None)
-        creates = (Write(Action.CREATE, hit.source, name) for name, hit in wanted.items())
+        creates = (
+            segments.Write(segments.Action.CREATE, hit.source, name) for name, hit in wanted.items()
+        )
         taken = {
             write.document_id
-            for write in write_all(self._client, self._name, creates, RefreshPolicy.NONE)
+            for write in segments.write_all(self._client, self._name, creates, RefreshPolicy.NONE)
         }
         done = [hit for name, hit in wanted.items() if name not in taken]
         # Both are visible before one of them goes: no reader sees neither.
         self._client.refresh(self._name)
-        write_documents(
+        segments.write_documents(
             self._client,
             self._name,
-            (Write(Action.DELETE, document_id=h.document_id) for h in done),
+            (segments.Write(segments.Action.DELETE, document_id=h.document_id) for h in done),
         )
 
     def _listed(self, index: str, query: Json) -> list[documents.Hit]:
@@ -434,8 +418,8 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
             hint=f"correct it; for auth basic set {USERNAME} and {PASSWORD}",
         )
     options = {"read.scroll_size": _PAGE, "host": parts.hostname, **dict(parse_qsl(parts.query))}
-    username_variable = options.pop(USERNAME_VARIABLE, USERNAME)
-    password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
+    username_variable = options.pop(folder.USERNAME_VARIABLE, USERNAME)
+    password_variable = options.pop(folder.PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
         raise errors.StatementInvalid(

@@ -204,10 +204,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _date(value: Any) -> dt.date:
-    return dt.date.fromisoformat(value)
-
-
 def _moment(value: Any) -> dt.datetime:
     if isinstance(value, int | float) or (value.lstrip("-").isdigit() and len(value) > 4):
         return _EPOCH + dt.timedelta(milliseconds=float(value))
@@ -231,7 +227,7 @@ _READERS: Mapping[str, Callable[[Any], object]] = {
     "float": _number,
     "string": _text,
     "binary": lambda value: base64.b64decode(value, validate=True),
-    "date": _date,
+    "date": dt.date.fromisoformat,
     "timestamp": _moment,
     "timestamp_ntz": _local,
 }

@@ -1,7 +1,5 @@
 """Lineage of runs as OpenLineage."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

@@ -53,17 +53,7 @@ from snaploom.run.runevents import (
 from snaploom.sources.declared import DatasetName, place_dataset, table_dataset
 from snaploom.sources.readers import origins
 from snaploom.sources.registry import declared
-from snaploom.types.schemas import (
-    Array,
-    Field,
-    Map,
-    Struct,
-    Type,
-    describe,
-    parse_schema,
-    split_path,
-    struct_at,
-)
+from snaploom.types import schemas
 
 # Datasets that outputs publish, under the names that other tools use for them.
 
@@ -170,10 +160,10 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
         for node in nodes
     }
     columns: dict[str, tuple[InputColumn, ...]] = {}
-    schema = parse_schema(woven.schema, "")
+    schema = schemas.parse_schema(woven.schema, "")
     for node in nodes:
         path = (*tree.path(node.number), DATA)
-        names = (field.name for field in struct_at(schema, path).fields)
+        names = (field.name for field in schemas.struct_at(schema, path).fields)
         below = _windowed(node.timed, found[node.number])
         for name in names:
             columns[".".join((*path, name))] = below.get(name.casefold(), ())
@@ -262,12 +252,12 @@ def _keys(
 
 def _top(path: str) -> str:
     """The column that a path into structs begins with, in lower case."""
-    parts = split_path(path)
+    parts = schemas.split_path(path)
     return (parts[0] if parts else path).casefold()
 
 
-def _schema(read: ReadColumns) -> Struct:
-    return parse_schema(read.schema, "")
+def _schema(read: ReadColumns) -> schemas.Struct:
+    return schemas.parse_schema(read.schema, "")
 
 
 # Events and facets of OpenLineage from events of a run; pure.
@@ -289,12 +279,12 @@ def version_facet(version: str) -> DatasetFacet:
     return dataset_version_dataset.DatasetVersionDatasetFacet(version, producer=PRODUCER)
 
 
-def schema_facet(schema: Struct) -> DatasetFacet:
+def schema_facet(schema: schemas.Struct) -> DatasetFacet:
     """The columns of a dataset."""
     return schema_dataset.SchemaDatasetFacet(_fields(schema.fields), producer=PRODUCER)
 
 
-def _fields(fields: Iterable[Field]) -> list[schema_dataset.SchemaDatasetFacetFields]:
+def _fields(fields: Iterable[schemas.Field]) -> list[schema_dataset.SchemaDatasetFacetFields]:
     return [
         schema_dataset.SchemaDatasetFacetFields(
             field.name, type=_type_name(field.type), fields=_inside(field.type)
@@ -303,27 +293,29 @@ def _fields(fields: Iterable[Field]) -> list[schema_dataset.SchemaDatasetFacetFi
     ]
 
 
-def _type_name(type_: Type) -> str:
+def _type_name(type_: schemas.Type) -> str:
     """The name of a type; fields of a struct have their own facets."""
     match type_:
-        case Struct():
+        case schemas.Struct():
             return "struct"
-        case Array():
+        case schemas.Array():
             return "array"
-        case Map():
+        case schemas.Map():
             return "map"
-    return describe(type_)
+    return schemas.describe(type_)
 
 
-def _inside(type_: Type) -> list[schema_dataset.SchemaDatasetFacetFields]:
+def _inside(type_: schemas.Type) -> list[schema_dataset.SchemaDatasetFacetFields]:
     """Fields of a struct; parts of an array and of a map, by the names that the rules give them."""
     match type_:
-        case Struct(fields):
+        case schemas.Struct(fields):
             return _fields(fields)
-        case Array(element):
-            return _fields([Field("_element", element, True, "{}")])
-        case Map(key, value):
-            return _fields([Field("key", key, False, "{}"), Field("value", value, True, "{}")])
+        case schemas.Array(element):
+            return _fields([schemas.Field("_element", element, True, "{}")])
+        case schemas.Map(key, value):
+            return _fields(
+                [schemas.Field("key", key, False, "{}"), schemas.Field("value", value, True, "{}")]
+            )
     return []
 
 
@@ -485,7 +477,7 @@ def _snapshot_end(
     event = _of_snapshot(run, RunState.COMPLETE, report.time, at, {})
     facets = {"version": version_facet(str(report.sequence))}
     if columns is not None:
-        facets["schema"] = schema_facet(parse_schema(columns.schema, ""))
+        facets["schema"] = schema_facet(schemas.parse_schema(columns.schema, ""))
         lineage = column_lineage(run.bundle, run.tree, columns)
         facets["columnLineage"] = column_facet(lineage)
     output = _output(run, facets)
@@ -570,4 +562,4 @@ def _input_facets(time: str, read: ReadColumns | None) -> dict[str, DatasetFacet
     version = {"version": version_facet(time)}
     if read is None:
         return version
-    return version | {"schema": schema_facet(parse_schema(read.schema, ""))}
+    return version | {"schema": schema_facet(schemas.parse_schema(read.schema, ""))}

@@ -3,8 +3,6 @@
 `pagedata` is what a page shows, `outputpage` derives it, `document` renders it.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand

@@ -18,16 +18,8 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from snaploom.cli import options
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    ProjectOptions,
-    instant_of,
-    refuse_request,
-    writing_to,
-)
 from snaploom.cli.snapshots import PLACE, folder_named
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.models.allowances import NO_CHOICE, Allowances, VariableChoice
@@ -69,8 +61,8 @@ def page(
     /,
     *,
     to: Annotated[Path, Parameter(name="--to", help="Folder to write the pages to.")],
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     all_: Annotated[
         bool, Parameter(name="--all", help="Every OutputDataset of the files.")
     ] = False,
@@ -87,7 +79,7 @@ def page(
         str | None,
         Parameter(help="Time to which ages are measured, ISO 8601; omitted, the present."),
     ] = None,
-    allow: Allow = (),
+    allow: options.Allow = (),
 ) -> int:
     """Write what is declared and published as pages of HTML, without Spark.
 
@@ -101,10 +93,10 @@ def page(
     finding on its page, and ends the command with 1.
     """
     _refuse_page_confusion(place, file, all_)
-    clock = Clock(instant_of(now), now is None)
+    clock = Clock(options.instant_of(now), now is None)
     reports = read_reports(report or ())
     pages = _pages(place, file, project, clock, reports, allow)
-    with writing_to(to):
+    with options.writing_to(to):
         write_site(to, site_of(pages, clock.now))
     result_console().print(f"wrote {to / INDEX}", markup=False)
     findings = [finding for each in pages for finding in each.findings]
@@ -114,8 +106,8 @@ def page(
 
 def _pages(
     place: str | None,
-    file: Files | None,
-    project: ProjectOptions,
+    file: options.Files | None,
+    project: options.ProjectOptions,
     clock: Clock,
     reports: tuple[Report, ...],
     allow: tuple[str, ...],
@@ -127,7 +119,7 @@ def _pages(
     return declared_pages(declarations, names, clock, reports)
 
 
-def _refuse_page_confusion(place: str | None, file: Files | None, all_: bool) -> None:
+def _refuse_page_confusion(place: str | None, file: options.Files | None, all_: bool) -> None:
     if (place is not None) == all_:
         found = f"{place} and --all" if all_ else "no output, and no --all"
         message, path = "one output or all of them is needed", PLACE
@@ -137,7 +129,7 @@ def _refuse_page_confusion(place: str | None, file: Files | None, all_: bool) ->
         expected, hint = "files that declare OutputDatasets", "add where they are: --all -f PATH"
     else:
         return
-    raise refuse_request(message, path, found, expected, hint)
+    raise options.refuse_request(message, path, found, expected, hint)
 
 
 # `snaploom serve`: the pages of `snaploom page`, as of now, on this machine.
@@ -150,8 +142,8 @@ def serve(
     ] = None,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     port: Annotated[
         int,
         Parameter(
@@ -160,7 +152,7 @@ def serve(
             help="Port to listen on; 0 takes any that is free.",
         ),
     ] = 8765,
-    allow: Allow = (),
+    allow: options.Allow = (),
 ) -> int:
     """Show what is declared and published in a browser, and keep it up to date, until Ctrl-C.
 

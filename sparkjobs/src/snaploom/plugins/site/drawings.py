@@ -8,17 +8,7 @@ from pydantic import JsonValue
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, parse_instant
 from snaploom.models.report import JoinMeasure
 from snaploom.output.entries import SnapshotRecord
-from snaploom.plan.drawings import (
-    CARD_HEIGHT,
-    CARD_WIDTH,
-    SUBTITLE_LIMIT,
-    Card,
-    Line,
-    Picture,
-    card_group,
-    curve,
-    label,
-)
+from snaploom.plan import drawings
 from snaploom.plan.explain import tree_text
 from snaploom.plan.history import PublishedModel, PublishedNode
 from snaploom.plan.retention import Removal
@@ -97,7 +87,7 @@ MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
 WIDEST_GRAPH = 2_200
 """Pixels of the widest drawing whose names can be read on a screen of 1280 pixels."""
-INDENT, ROW = 28, CARD_HEIGHT + 14
+INDENT, ROW = 28, drawings.CARD_HEIGHT + 14
 """Pixels from a source to those joined to it, where they stand below it."""
 _TOP = 20
 """Top of the drawing: its title, which the page has, is left out; buttons need the room."""
@@ -134,7 +124,7 @@ def of_left(measure: JoinMeasure) -> str:
     return f" of {measure.left}" if measure.left else ""
 
 
-def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
+def graph_section(picture: drawings.Picture | None, nodes: Sequence[Node]) -> Html:
     """The drawing, with buttons to move it, and the facts about each source."""
     if picture is None:
         return tag("p", "Nothing is declared or published that could be drawn.")
@@ -148,7 +138,7 @@ def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
     ])  # fmt: skip
 
 
-def _drawings(picture: Picture, nodes: Sequence[Node]) -> Iterator[Html]:
+def _drawings(picture: drawings.Picture, nodes: Sequence[Node]) -> Iterator[Html]:
     """The drawing from left to right, and one from top to bottom for screens too narrow for it."""
     if picture.width <= WIDEST_GRAPH:
         yield _toolbar()
@@ -156,29 +146,29 @@ def _drawings(picture: Picture, nodes: Sequence[Node]) -> Iterator[Html]:
     yield _stacked(picture, nodes)
 
 
-def _stacked(picture: Picture, nodes: Sequence[Node]) -> Html:
+def _stacked(picture: drawings.Picture, nodes: Sequence[Node]) -> Html:
     """The tree from top to bottom: each source is indented below the one that it is joined to."""
     by_number = {node.number: node for node in nodes}
-    below: dict[int, list[Line]] = {}
+    below: dict[int, list[drawings.Line]] = {}
     for line in picture.lines:
         if line.is_chosen:
             below.setdefault(line.parent.number, []).append(line)
-    cards: list[Card] = []
+    cards: list[drawings.Card] = []
     lines: list[Html] = []
-    waiting: list[tuple[Card, Card | None, str]] = [(picture.cards[0], None, "")]
+    waiting: list[tuple[drawings.Card, drawings.Card | None, str]] = [(picture.cards[0], None, "")]
     while waiting:
         card, above, keys = waiting.pop()
         about = f"{card.subtitle} · {keys}" if keys else card.subtitle
         x, y = (above.x + INDENT if above else 1), ROW * len(cards) + 1
-        placed = replace(card, x=x, y=y, subtitle=about[:SUBTITLE_LIMIT])
+        placed = replace(card, x=x, y=y, subtitle=about[: drawings.SUBTITLE_LIMIT])
         cards.append(placed)
         if above is not None:
-            path = f"M{above.x + INDENT / 2:.0f} {above.y + CARD_HEIGHT:.0f}"
-            path += f"V{y + CARD_HEIGHT / 2:.0f}H{x:.0f}"
+            path = f"M{above.x + INDENT / 2:.0f} {above.y + drawings.CARD_HEIGHT:.0f}"
+            path += f"V{y + drawings.CARD_HEIGHT / 2:.0f}H{x:.0f}"
             lines.append(tag("path", d=Html(path), class_="chosen"))
         joined = below.get(card.number, ())
         waiting.extend((line.child, placed, line.keys) for line in reversed(joined))
-    width = max(card.x for card in cards) + CARD_WIDTH + 8
+    width = max(card.x for card in cards) + drawings.CARD_WIDTH + 8
     return tag(
         "svg",
         *lines,
@@ -206,14 +196,14 @@ def _toolbar() -> Html:
     )
 
 
-def _drawing(picture: Picture, nodes: Sequence[Node]) -> Html:
+def _drawing(picture: drawings.Picture, nodes: Sequence[Node]) -> Html:
     by_number = {node.number: node for node in nodes}
     width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"
     drawn = tag(
         "g",
-        *(Html(curve(line)) for line in picture.lines),
+        *(Html(drawings.curve(line)) for line in picture.lines),
         *(_card(card, by_number.get(card.number)) for card in picture.cards),
-        *(Html(label(line)) for line in picture.lines if line.is_chosen),
+        *(Html(drawings.label(line)) for line in picture.lines if line.is_chosen),
         class_="scene",
     )
     return tag(
@@ -230,14 +220,14 @@ def _drawing(picture: Picture, nodes: Sequence[Node]) -> Html:
     )
 
 
-def _card(card: Card, node: Node | None) -> Html:
+def _card(card: drawings.Card, node: Node | None) -> Html:
     about = summary(node) if node is not None else f"{card.title}, {card.subtitle}"
     # A name begins with what is seen, so that it can be spoken to select it.
     seen = " ".join(filter(None, (card.title, card.subtitle, card.note)))
     return tag(
         "a",
         tag("title", about),
-        Html(card_group(card).replace("</text><text", "</text> <text")),  # words apart
+        Html(drawings.card_group(card).replace("</text><text", "</text> <text")),  # words apart
         href=f"#source-{card.number}",
         class_="node",
         aria_label=f"{seen}. {about}",

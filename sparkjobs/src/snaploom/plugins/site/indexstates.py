@@ -23,12 +23,7 @@ from snaploom.parquet.thrift import StructInvalid, refuse_long_paths
 from snaploom.plugins.site.pagedata import ColumnFacts, IndexState, shortened
 from snaploom.plugins.site.pages import unread_index
 from snaploom.run.declarations import Declarations
-from snaploom.run.indexes.indexrequests import (
-    IndexedPlace,
-    find_index,
-    hadoop_path,
-    place_of_resource,
-)
+from snaploom.run.indexes import indexrequests
 from snaploom.run.weaving.datafindings import is_confidential
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, field_column
@@ -55,14 +50,16 @@ def index_states(
     for name in names:
         unread = unread_index(resources[name], "")
         try:
-            found.append(_state(unread, place_of_resource(declarations, name), files))
+            found.append(_state(unread, indexrequests.place_of_resource(declarations, name), files))
         except SnaploomError as error:
             found.append(replace(unread, problem=error.message))
     return tuple(found)
 
 
-def _state(index: IndexState, place: IndexedPlace, files: Sequence[str]) -> IndexState:
-    store = find_index(place)
+def _state(
+    index: IndexState, place: indexrequests.IndexedPlace, files: Sequence[str]
+) -> IndexState:
+    store = indexrequests.find_index(place)
     described, used = describe(store), describe_usage(store)
     refreshed = described.state.refreshed_at
     state = replace(
@@ -101,7 +98,7 @@ def distinct_counts(
     indexes: Iterable[IndexDefinition], rows: FileTable, files: Sequence[str]
 ) -> Mapping[str, int]:
     """By column, the number of values in some files, where sets of values have them all."""
-    paths = pa.array([hadoop_path(uri) for uri in files], pa.large_string())
+    paths = pa.array([indexrequests.hadoop_path(uri) for uri in files], pa.large_string())
     there = pc.is_in(rows.column("path"), value_set=paths)
     if pc.sum(there).as_py() != len(paths):
         return {}

@@ -458,7 +458,7 @@ def reading_snippets(folder: str, data_format: str) -> tuple[tuple[str, str], ..
         "import snaploom as sl\nfrom pyspark.sql import SparkSession\n\n"
         f"spark = SparkSession.builder.getOrCreate()\nwide = sl.read(spark, {folder!r})\n"
     )
-    if data_format not in ("PARQUET", "ICEBERG"):
+    if data_format not in ("PARQUET", "ICEBERG", "DELTA"):
         return (("Spark", spark),)
     duckdb = (
         f"import duckdb\n{files}"

@@ -30,26 +30,9 @@ from snaploom.plan.drawings import published_picture, to_svg
 from snaploom.plan.plan import plan_offline
 from snaploom.plan.steps import Action
 from snaploom.plugins import site
+from snaploom.plugins.site import drawings, pagedata
 from snaploom.plugins.site.document import INDEX, site_of, write_site
-from snaploom.plugins.site.drawings import (
-    WIDEST,
-    model_of_nodes,
-    staleness,
-    timeline_drawing,
-    tree_drawing,
-)
 from snaploom.plugins.site.outputpage import Declared, Published, output_page
-from snaploom.plugins.site.pagedata import (
-    ColumnFacts,
-    Due,
-    IndexState,
-    OutputPage,
-    counted,
-    shortened,
-    size,
-    size_of,
-    span,
-)
 from snaploom.plugins.site.sections import has_failed_last, state_of
 from snaploom.plugins.site.timeline import lanes_of, timeline_svg
 from snaploom.project import Pages, Status
@@ -85,7 +68,7 @@ def declared_pages(
     names: Sequence[str],
     clock: Clock,
     reports: Sequence[Report] = (),
-) -> tuple[OutputPage, ...]:
+) -> tuple[pagedata.OutputPage, ...]:
     """The pages of declared outputs; a failure to read one is shown on its page.
 
     Ages are measured to the instant of `clock`; `reports` are of runs of any output.
@@ -112,7 +95,7 @@ def refuse_undrawable(declarations: Declarations, names: Sequence[str]) -> None:
     refuse(one for one in found if one.code not in TREE_CODES)
 
 
-def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> OutputPage:
+def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> pagedata.OutputPage:
     """The page of a folder without declarations."""
     store = open_named(uri)
     published = _of_state(store, open_folder(store).log.read(), clock)
@@ -157,7 +140,7 @@ def _reports(file: Path) -> tuple[Report, ...]:
 
 def _declared_page(
     declarations: Declarations, name: str, clock: Clock, reports: Sequence[Report]
-) -> OutputPage:
+) -> pagedata.OutputPage:
     bundle = declarations.bundle(name)
     findings = list(declarations.findings_for(bundle))
     plan = plan_offline(bundle)
@@ -185,7 +168,7 @@ def _declared_page(
     )
 
 
-def _due(bundle: Bundle, allow: Allowances, clock: Clock) -> Due | None:
+def _due(bundle: Bundle, allow: Allowances, clock: Clock) -> pagedata.Due | None:
     """The work of a run that began now; names of files are listed, and only footers are read."""
     if not clock.is_present:
         return None
@@ -194,11 +177,11 @@ def _due(bundle: Bundle, allow: Allowances, clock: Clock) -> Due | None:
     try:
         plan = planned_without_spark(request, lambda: clock.now, files, lambda: None).plan
     except SparkNeeded:
-        return Due(problem="only Spark can list the sources: see `snaploom plan`")
+        return pagedata.Due(problem="only Spark can list the sources: see `snaploom plan`")
     except SnaploomError as error:
-        return Due(problem=": ".join(filter(None, (error.resource, error.message))))
+        return pagedata.Due(problem=": ".join(filter(None, (error.resource, error.message))))
     failing = [one for one in plan.snapshots or () if one.action is Action.FAIL]
-    return Due(
+    return pagedata.Due(
         tuple(sorted(one.time for one in plan.due)),
         failing[0].message.splitlines()[0] if failing else "",
         plan.data_findings,
@@ -250,12 +233,12 @@ def _running(store: ObjectStore, state: FolderState, clock: Clock) -> str:
     renewed = store.head(layout.CLAIM)
     last = max(claim.written_at, renewed.modified if renewed is not None else 0)
     is_held = clock.now - last < claim.seconds * NANOS_PER_SECOND
-    return f"{claim.run_id}, since {shortened(claim.written_at)}" if is_held else ""
+    return f"{claim.run_id}, since {pagedata.shortened(claim.written_at)}" if is_held else ""
 
 
 def _indexes(
     declarations: Declarations, output: str, sources: set[str], published: Published
-) -> tuple[IndexState, ...]:
+) -> tuple[pagedata.IndexState, ...]:
     """States of the declared indexes that are about an output, or about a source of it."""
     own = [
         resource
@@ -275,7 +258,7 @@ def _indexes(
     return site.index_states(declarations, [one.name for one in own], files)
 
 
-def _columns(published: Published) -> tuple[ColumnFacts, ...]:
+def _columns(published: Published) -> tuple[pagedata.ColumnFacts, ...]:
     """Statistics of the newest snapshot's columns, where Arrow is there to read footers."""
     newest = published.state.timeline[-1:]
     try:
@@ -289,10 +272,10 @@ def _columns(published: Published) -> tuple[ColumnFacts, ...]:
     return () if schema is None else facts(open_named(published.uri), record, schema)
 
 
-def unread_index(index: SkippingIndex, problem: str) -> IndexState:
+def unread_index(index: SkippingIndex, problem: str) -> pagedata.IndexState:
     """An index as declared, and why its state is not shown."""
     target = index.spec.target
-    return IndexState(
+    return pagedata.IndexState(
         index.name,
         target.output_dataset or target.data_source or "",
         tuple(
@@ -317,7 +300,7 @@ def drawn_status(
 class DrawnStatus(Status):
     """The state of outputs as text and as drawings."""
 
-    outputs: tuple[OutputPage, ...]
+    outputs: tuple[pagedata.OutputPage, ...]
     """State of each, in the order of the declarations."""
     now: EpochNanos
     """The instant to which ages are measured."""
@@ -335,48 +318,50 @@ class DrawnStatus(Status):
         return "".join(map(_html, self.outputs)) or html_line("no output is declared")
 
 
-def _text(page: OutputPage) -> str:
+def _text(page: pagedata.OutputPage) -> str:
     parts = [f"{page.name}: {_about(page)}"]
     if page.nodes:
-        parts.append(tree_drawing(page.nodes))
-    parts += [timeline_drawing(lanes_of(page), WIDEST), _doubts(page)]
+        parts.append(drawings.tree_drawing(page.nodes))
+    parts += [drawings.timeline_drawing(lanes_of(page), drawings.WIDEST), _doubts(page)]
     parts += [line for finding in page.data_findings for line in finding.lines]
     return "\n".join(filter(None, parts))
 
 
-def _html(page: OutputPage) -> str:
+def _html(page: pagedata.OutputPage) -> str:
     parts = [html_heading(page.name), html_line(_about(page))]
     if page.nodes:
-        joins = counted(len(page.nodes) - 1, "join")
-        model = model_of_nodes(f"OutputDataset/{page.name}", joins, page.nodes)
+        joins = pagedata.counted(len(page.nodes) - 1, "join")
+        model = drawings.model_of_nodes(f"OutputDataset/{page.name}", joins, page.nodes)
         parts.append(to_svg(published_picture(model)))
     parts.append(timeline_svg(lanes_of(page)))
     parts += map(html_line, filter(None, (_doubts(page), *page.data_findings)))
     return "".join(parts)
 
 
-def _about(page: OutputPage) -> str:
+def _about(page: pagedata.OutputPage) -> str:
     parts = [state_of(page)[0]]
     newest, published = page.newest, page.freshness.published
     if newest is not None:
         parts.append(
-            f"newest snapshot {shortened(newest.time)} with {counted(newest.rows, 'row')}, "
-            f"{counted(len(newest.files), 'file')}, {size(size_of(newest))}"
+            f"newest snapshot {pagedata.shortened(newest.time)} "
+            f"with {pagedata.counted(newest.rows, 'row')}, "
+            f"{pagedata.counted(len(newest.files), 'file')}, "
+            f"{pagedata.size(pagedata.size_of(newest))}"
         )
     if published is not None:
-        parts.append(f"published {span(page.now - published)} ago")
-    due = page.due or Due()
+        parts.append(f"published {pagedata.span(page.now - published)} ago")
+    due = page.due or pagedata.Due()
     if due.problem or (due.times and " due" not in parts[0]):
         parts.append(due.problem or f"{len(due.times):,} due")
     if has_failed_last(page):
         parts.append(page.runs[0].message.partition("\n")[0])
-    return "; ".join(filter(None, (*parts, staleness(page))))
+    return "; ".join(filter(None, (*parts, drawings.staleness(page))))
 
 
-def _doubts(page: OutputPage) -> str:
+def _doubts(page: pagedata.OutputPage) -> str:
     warnings = len(page.findings) - page.errors
     counts = ((page.errors, "error"), (warnings, "warning"))
-    found = ", ".join(counted(count, noun) for count, noun in counts if count)
+    found = ", ".join(pagedata.counted(count, noun) for count, noun in counts if count)
     return ": ".join(filter(None, (found, page.problem)))
 
 
@@ -397,7 +382,7 @@ def drawn_pages(
 class DrawnPages(Pages):
     """The state of outputs as documents."""
 
-    outputs: tuple[OutputPage, ...]
+    outputs: tuple[pagedata.OutputPage, ...]
     """Content of each page."""
     now: EpochNanos
     """The instant to which ages are measured."""

@@ -12,13 +12,7 @@ from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import DataFinding, RunPhase
 from snaploom.output.replacement import REPLACED
-from snaploom.plugins.site.drawings import (
-    definitions,
-    graph_section,
-    lags_of,
-    snapshot_table,
-    staleness,
-)
+from snaploom.plugins.site import drawings
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Column,
@@ -88,7 +82,7 @@ def _due(page: OutputPage) -> Html:
     due = page.due or Due()
     failed = page.runs[0].message if has_failed_last(page) else ""
     return join([
-        definitions([
+        drawings.definitions([
             ("running", page.running),
             ("last run failed", tag("span", failed, class_="bad") if failed else ""),
             ("due", tag("span", due.problem, class_="bad") if due.problem else ""),
@@ -183,7 +177,7 @@ def _per_cent(value: float | None) -> str:
 def lags_section(page: OutputPage) -> Html:
     """Return the age of each source's snapshot when it was taken."""
     times = [record.time for record in page.snapshots]
-    known = [dict(lags_of(record)) for record in page.snapshots]
+    known = [dict(drawings.lags_of(record)) for record in page.snapshots]
     names = list(dict.fromkeys(name for lags in known for name in lags))
     lines = [
         Series(name, tuple(lags[name] / _DAY if name in lags else None for lags in known))
@@ -230,7 +224,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("findings", "Findings", findings_list(page.findings), str(len(page.findings)))
         if page.errors
         else None,
-        Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
+        Section("graph", "Join graph", drawings.graph_section(page.picture, page.nodes)),
         Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
         _titled("data", "About the data", data_table(page.data_findings), len(page.data_findings)),
         Section("read", "Read it", _reading(page)) if page.snapshots else None,
@@ -238,7 +232,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("rates", "Matches and NULL keys", rates_section(page))
         if _has_joins(page)
         else None,
-        Section("snapshots", "Snapshots", snapshot_table(page), str(len(page.snapshots))),
+        Section("snapshots", "Snapshots", drawings.snapshot_table(page), str(len(page.snapshots))),
         Section("served", "Age of source snapshots", lags_section(page))
         if _has_joins(page)
         else None,
@@ -334,7 +328,7 @@ def _fresh_tile(page: OutputPage) -> Html:
         about = join(["published ", ago(published, page.now, page.is_present)])
     else:
         written = ago(published, page.now, page.is_present)
-        about = join(["published ", written, f"; {staleness(page)}"])
+        about = join(["published ", written, f"; {drawings.staleness(page)}"])
     return tile("State", word, about, mood)
 
 
@@ -455,7 +449,7 @@ def _index(index: IndexState, page: OutputPage) -> Sequence[Html]:
     columns = ("index", "files covered", "not covered", "coverage")
     return (
         tag("h3", index.name),
-        definitions(facts),
+        drawings.definitions(facts),
         table(f"Coverage of {index.name}", columns, rows, numbers=(1, 2, 3)),
     )
 
@@ -564,7 +558,7 @@ def _finding(finding: Finding) -> Html:
             " ",
             finding.message,
         ),
-        definitions([
+        drawings.definitions([
             ("in", finding.resource),
             ("field", tag("code", finding.path) if finding.path else ""),
             ("file", place),
@@ -577,7 +571,7 @@ def _finding(finding: Finding) -> Html:
 
 
 def _folder(page: OutputPage) -> Html:
-    return definitions([
+    return drawings.definitions([
         ("folder", tag("code", page.folder)),
         *page.facts.items(),
         ("problem", tag("span", page.problem, class_="bad") if page.problem else ""),

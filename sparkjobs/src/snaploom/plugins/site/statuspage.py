@@ -8,20 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from snaploom.models.common import (
-    Condition,
-    ConditionStatus,
-    EpochNanos,
-    ResourceStatus,
-    parse_instant,
-)
+from snaploom.models import common, outputdataset
 from snaploom.models.datasource import DataSource
-from snaploom.models.outputdataset import (
-    OutputDataset,
-    OutputDatasetStatus,
-    PlannedJoin,
-    PlanStatus,
-)
 from snaploom.models.report import JoinMeasure, LatestSnapshot
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
@@ -61,8 +49,8 @@ class StatusPage:
     """One output of a cluster with the objects that belong to it, as last seen."""
 
     namespace: str
-    output: OutputDataset
-    now: EpochNanos
+    output: outputdataset.OutputDataset
+    now: common.EpochNanos
     """Instant of the observation; ages are measured to it."""
     sources: Mapping[str, DataSource] = field(default_factory=dict)
     """DataSources of the namespace by name, as far as the output names them and they exist."""
@@ -73,14 +61,16 @@ class StatusPage:
         return f"{self.namespace}/{self.output.name}"
 
     @property
-    def status(self) -> OutputDatasetStatus:
+    def status(self) -> outputdataset.OutputDatasetStatus:
         """The status written by the operator; empty before."""
-        return self.output.status or OutputDatasetStatus()
+        return self.output.status or outputdataset.OutputDatasetStatus()
 
     @property
     def state(self) -> tuple[str, str]:
         """The state of the output in a word, and how good that is: good, warn, bad or nothing."""
-        held = {each.type: each.status is ConditionStatus.TRUE for each in self.status.conditions}
+        held = {
+            each.type: each.status is common.ConditionStatus.TRUE for each in self.status.conditions
+        }
         if "Ready" not in held:
             return "not reconciled yet", "warn"
         if held.get("Stalled"):
@@ -136,10 +126,10 @@ def status_sections(page: StatusPage) -> tuple[Section, ...]:
     return tuple(section for section in found if section is not None)
 
 
-def _known(text: str | None) -> EpochNanos | None:
+def _known(text: str | None) -> common.EpochNanos | None:
     """An instant of a status; None where it is missing or is none: users can write statuses."""
     try:
-        return None if text is None else parse_instant(text)
+        return None if text is None else common.parse_instant(text)
     except ValueError:
         return None
 
@@ -149,7 +139,7 @@ def status_moment(text: str | None) -> Html:
     return moment(_known(text))
 
 
-def _conditions(status: ResourceStatus | None, now: EpochNanos) -> Html:
+def _conditions(status: common.ResourceStatus | None, now: common.EpochNanos) -> Html:
     rows = [
         (
             tag("strong", each.type),
@@ -163,14 +153,14 @@ def _conditions(status: ResourceStatus | None, now: EpochNanos) -> Html:
     return table("Conditions", ("condition", "status", "reason", "since", "message"), rows)
 
 
-def _mood(condition: Condition) -> str | None:
+def _mood(condition: common.Condition) -> str | None:
     if condition.type == "Stalled":
-        return "bad" if condition.status is ConditionStatus.TRUE else None
+        return "bad" if condition.status is common.ConditionStatus.TRUE else None
     is_doubtful = condition.type in ("Ready", "SnapshotFresh", "IndexFresh", "Validated", "Planned")
-    return "warn" if is_doubtful and condition.status is not ConditionStatus.TRUE else None
+    return "warn" if is_doubtful and condition.status is not common.ConditionStatus.TRUE else None
 
 
-def _age(text: str | None, now: EpochNanos) -> Html:
+def _age(text: str | None, now: common.EpochNanos) -> Html:
     since = _known(text)
     return Html("–") if since is None else ago(since, now, True)
 
@@ -186,7 +176,7 @@ def _graph(page: StatusPage) -> Html:
 
 
 def status_drawings(
-    namespace: str, output: OutputDataset, now: EpochNanos
+    namespace: str, output: outputdataset.OutputDataset, now: common.EpochNanos
 ) -> tuple[str, Callable[[int], str] | None]:
     """The join tree of an output as text, and its timeline by the number of columns."""
     page = StatusPage(namespace, output, now)
@@ -242,7 +232,7 @@ def status_nodes(page: StatusPage) -> tuple[Node, ...]:
     )
 
 
-def _joined(plan: PlanStatus) -> Iterator[PlannedJoin]:
+def _joined(plan: outputdataset.PlanStatus) -> Iterator[outputdataset.PlannedJoin]:
     """The joins that lead to the root: a status that somebody else wrote may have circles."""
     known = {""}
     for each in plan.joins:
@@ -291,13 +281,13 @@ def _sources(page: StatusPage) -> Html:
             "not reconciled yet" if ready is None else ready.reason,
             "–" if seen is None else status_moment(seen.latest_snapshot),
             "–" if seen is None else _age(seen.at, page.now),
-            "" if ready is None or ready.status is ConditionStatus.TRUE else ready.message,
+            "" if ready is None or ready.status is common.ConditionStatus.TRUE else ready.message,
         ))  # fmt: skip
     columns = ("source", "reads", "state", "newest snapshot seen", "looked at", "message")
     return table("Sources", columns, rows) or tag("p", "None of the sources exists.")
 
 
-def _rows_chart(status: OutputDatasetStatus) -> Html:
+def _rows_chart(status: outputdataset.OutputDatasetStatus) -> Html:
     known = [(_known(each.time), float(each.rows)) for each in reversed(status.snapshots)]
     times = [time for time, _ in known if time is not None]
     rows = Series("rows", tuple(count for time, count in known if time is not None))
@@ -308,7 +298,7 @@ def _rows_chart(status: OutputDatasetStatus) -> Html:
     )
 
 
-def _snapshots(status: OutputDatasetStatus) -> Html:
+def _snapshots(status: outputdataset.OutputDatasetStatus) -> Html:
     if not status.snapshots:
         return tag("p", "No snapshot is published.")
     rows = [(status_moment(each.time), number(each.rows)) for each in status.snapshots]
@@ -339,7 +329,7 @@ def _runs(page: StatusPage) -> Html:
     ])  # fmt: skip
 
 
-def _current(run: CurrentRun | None, now: EpochNanos) -> Iterator[Sequence[str | Html]]:
+def _current(run: CurrentRun | None, now: common.EpochNanos) -> Iterator[Sequence[str | Html]]:
     if run is not None:
         about = run.progress or (f"waits for {run.waiting_for}" if run.waiting_for else "")
         state = join([run.phase.value, " since ", _age(run.since, now)])
@@ -356,7 +346,7 @@ def _last(run: LastRun | None) -> Iterator[Sequence[str | Html]]:
         yield tag("code", run.id), state, *times, run.message or done
 
 
-def _index(index: SkippingIndex, now: EpochNanos) -> Html:
+def _index(index: SkippingIndex, now: common.EpochNanos) -> Html:
     status = index.status or SkippingIndexStatus()
     target, files = index.spec.target, status.files
     facts: list[tuple[str, str | Html]] = [

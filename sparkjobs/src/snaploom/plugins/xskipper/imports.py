@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, IndexNotPossible
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.skippingindex import IndexState
+from snaploom.plugins.xskipper import layout, names
 from snaploom.plugins.xskipper.columns import (
     FILTER,
     KNOWN,
@@ -23,26 +24,6 @@ from snaploom.plugins.xskipper.columns import (
     row_column,
 )
 from snaploom.plugins.xskipper.indexstore import rows_of
-from snaploom.plugins.xskipper.layout import (
-    BLOOM,
-    DEFAULT_FPP,
-    DEFAULT_NDV,
-    FPP,
-    NDV,
-    VALUE_LIST,
-    StoredIndex,
-)
-from snaploom.plugins.xskipper.names import (
-    LOCATION,
-    OLD_LOCATION,
-    LocationKind,
-    below_base,
-    names_table,
-    possible_names,
-    property_in,
-    resolve,
-    table_identifier,
-)
 from snaploom.plugins.xskipper.storefiles import StoredMetadata, XskipperDirectory, part_keys
 from snaploom.plugins.xskipper.translation import BLOOM_TYPES, STORE_NAMES
 from snaploom.skipping.core.definition import (
@@ -60,13 +41,7 @@ from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.skipping.indexes.valueset import DEFAULT_LIMIT, MOST
-from snaploom.skipping.lifecycle.declaration import (
-    Declaration,
-    IndexableTarget,
-    Progress,
-    check_form,
-    define,
-)
+from snaploom.skipping.lifecycle import declaration
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
     Imported,
@@ -180,12 +155,12 @@ def follows(
     return False
 
 
-def _refusal(stored: StoredIndex, term: Term, version: int) -> str:
+def _refusal(stored: layout.StoredIndex, term: Term, version: int) -> str:
     if stored.name not in _OWN_NAMES or len(stored.columns) != 1:
         return "there is no such index type here"
     if arrow_type(term.data_type) is None:
         return f"no index is kept about a column of type {term.data_type}"
-    if stored.name == BLOOM:
+    if stored.name == layout.BLOOM:
         return "" if term.data_type in BLOOM_TYPES else f"no blooms of type {term.data_type}"
     is_old_decimal = version == 0 and (stored.data_type or "").startswith("decimal(")
     if is_old_decimal and term.data_type.startswith("decimal("):
@@ -196,18 +171,18 @@ def _refusal(stored: StoredIndex, term: Term, version: int) -> str:
 
 
 def _parameters(
-    stored: StoredIndex, position: int, metadata: StoredMetadata
+    stored: layout.StoredIndex, position: int, metadata: StoredMetadata
 ) -> tuple[tuple[str, str], ...]:
-    if stored.name == BLOOM:
+    if stored.name == layout.BLOOM:
         parameters = dict(stored.parameters)
         named = {
-            "fpp": parameters.get(FPP, DEFAULT_FPP),
+            "fpp": parameters.get(layout.FPP, layout.DEFAULT_FPP),
             # Doubles in old stores, whole numbers all the same.
-            "ndv": parameters.get(NDV, DEFAULT_NDV).removesuffix(".0"),
+            "ndv": parameters.get(layout.NDV, layout.DEFAULT_NDV).removesuffix(".0"),
             ITEMS: "VALUES",
         }
         return tuple(sorted(named.items()))
-    if stored.name == VALUE_LIST:
+    if stored.name == layout.VALUE_LIST:
         # The reference keeps every value; a verified set must not be too long where theirs is not.
         lengths = pc.list_value_length(metadata.rows[row_column(position, SET)])
         longest = pc.max(lengths).as_py() or 0
@@ -223,8 +198,8 @@ def _matched(metadata: StoredMetadata, listing: pa.Table) -> tuple[pa.Table, pa.
     found: list[int] = []
     listed = zip(listing["path"].to_pylist(), listing["modified"].to_pylist(), strict=True)
     for number, (path, modified) in enumerate(listed):
-        names = possible_names(path, metadata.layout.version)
-        place = next((places[(n, modified)] for n in names if (n, modified) in places), None)
+        possible = names.possible_names(path, metadata.layout.version)
+        place = next((places[(n, modified)] for n in possible if (n, modified) in places), None)
         if place is not None:
             files.append(number)
             found.append(place)
@@ -312,11 +287,11 @@ def _has_all_bits(imported: object, verified: object) -> bool:
 
 def import_index(
     store: IndexStore,
-    target: IndexableTarget,
+    target: declaration.IndexableTarget,
     metadata: StoredMetadata,
     *,
     is_trusted: bool = False,
-    progress: Progress = silent,
+    progress: declaration.Progress = silent,
     timing: Timing = USUAL,
 ) -> ImportResult:
     """Make a new index from a metadata store, in one commit; untrusted rows are verified."""
@@ -370,17 +345,19 @@ def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDire
 
 
 def _store_definition(
-    metadata: StoredMetadata, target: IndexableTarget, indexes: tuple[IndexDefinition, ...]
+    metadata: StoredMetadata,
+    target: declaration.IndexableTarget,
+    indexes: tuple[IndexDefinition, ...],
 ) -> SkippingDefinition:
     """Definition of an import, which stays as encrypted as the store was."""
     encryption = metadata.layout.encryption
     definition = replace(
-        define(Declaration(()), target, 1),
+        declaration.define(declaration.Declaration(()), target, 1),
         indexes=indexes,
         footer_key_label="" if encryption is None else encryption.footer_key,
         plaintext_footer=encryption is not None and encryption.plaintext_footer,
     )
-    check_form(definition)
+    declaration.check_form(definition)
     return definition
 
 
@@ -398,7 +375,7 @@ def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
 
 def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:
     layout = metadata.layout
-    if not names_table(layout.table_identifier, target.uri, target.table, layout.version):
+    if not names.names_table(layout.table_identifier, target.uri, target.table, layout.version):
         raise IndexNotPossible(
             "the metadata are about another table",
             found=layout.table_identifier,
@@ -431,10 +408,10 @@ class FoundStore:
     def import_into(
         self,
         store: IndexStore,
-        target: IndexableTarget,
+        target: declaration.IndexableTarget,
         *,
         is_trusted: bool,
-        progress: Progress,
+        progress: declaration.Progress,
     ) -> ImportResult:
         return import_index(store, target, self.metadata, is_trusted=is_trusted, progress=progress)
 
@@ -443,13 +420,13 @@ class FoundStore:
 class XskipperInterchange:
     """Implementation of the port `Interchange`."""
 
-    property_names: tuple[str, ...] = (LOCATION, OLD_LOCATION)
+    property_names: tuple[str, ...] = (names.LOCATION, names.OLD_LOCATION)
 
     def base(self, properties: CatalogProperties) -> str:
-        own = property_in(properties.table)
+        own = names.property_in(properties.table)
         if own is not None:
             return str(PurePosixPath(own.rstrip("/")).parent) if "/" in own else ""
-        return property_in(properties.database) or ""
+        return names.property_in(properties.database) or ""
 
     def find(
         self,
@@ -478,9 +455,9 @@ class XskipperInterchange:
 
 def _folders(target: Target, directory: str, properties: CatalogProperties) -> list[str]:
     table = target.table.removeprefix(_CATALOG)
-    identifiers = [name for name in (table, table_identifier(target.uri)) if name]
+    identifiers = [name for name in (table, names.table_identifier(target.uri)) if name]
     if directory:
-        return [directory, *(below_base(directory, name) for name in identifiers)]
+        return [directory, *(names.below_base(directory, name) for name in identifiers)]
     if not table:
         raise IndexNotFound(
             "the location of the metadata store is not set",
@@ -488,8 +465,10 @@ def _folders(target: Target, directory: str, properties: CatalogProperties) -> l
             expected="the folder of the store",
             hint="name it: `snaploom index import TARGET DIRECTORY`",
         )
-    kind = LocationKind.HIVE_TABLE_NAME
-    found = [resolve(kind, "", name, properties.table, properties.database) for name in identifiers]
+    kind = names.LocationKind.HIVE_TABLE_NAME
+    found = [
+        names.resolve(kind, "", name, properties.table, properties.database) for name in identifiers
+    ]
     return list(dict.fromkeys(found))
 
 

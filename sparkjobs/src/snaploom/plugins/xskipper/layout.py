@@ -8,13 +8,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from snaploom.errors import IndexUnreadable
+from snaploom.plugins.xskipper import names
 from snaploom.plugins.xskipper.javastream import UDT_CLASS
-from snaploom.plugins.xskipper.names import (
-    NEWEST_VERSION,
-    OBJECT_NAME,
-    VIRTUAL_PREFIX,
-    virtual_name,
-)
 from snaploom.types.schemas import SQL_NAMES
 
 # Column key lists: encrypted columns of a store, by keys.
@@ -267,17 +262,17 @@ class Layout:
 
 def read_layout(schema: StructType) -> Layout:
     """Layout that a schema declares; `IndexUnreadable` for newer or foreign ones."""
-    file_name = schema.field(OBJECT_NAME)
+    file_name = schema.field(names.OBJECT_NAME)
     if file_name is None:
         raise _corrupt("there is no column obj_name", ", ".join(f.name for f in schema.fields))
     version = file_name.metadata.get("version", 0)
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         raise _corrupt("the version is not a natural number", str(version))
-    if version > NEWEST_VERSION:
+    if version > names.NEWEST_VERSION:
         raise IndexUnreadable(
             "the metadata store is of a newer version than this Snaploom reads",
             found=f"version {version}",
-            expected=f"at most version {NEWEST_VERSION}",
+            expected=f"at most version {names.NEWEST_VERSION}",
         )
     described = [
         (each, cast(Mapping[str, object], each.metadata["index"]))
@@ -297,7 +292,7 @@ def write_layout(layout: Layout) -> StructType:
     """The schema of a version 4 store."""
     master: dict[str, object] = {
         "tableIdentifier": layout.table_identifier,
-        "version": NEWEST_VERSION,
+        "version": names.NEWEST_VERSION,
     }
     if layout.encryption is not None:
         keys: dict[str, object] = {
@@ -307,9 +302,9 @@ def write_layout(layout: Layout) -> StructType:
         if layout.encryption.plaintext_footer:
             keys[PLAINTEXT_FOOTER] = "true"
         master["encryption"] = keys
-    fields = [SchemaField(OBJECT_NAME, AtomType("string"), nullable=False, metadata=master)]
+    fields = [SchemaField(names.OBJECT_NAME, AtomType("string"), nullable=False, metadata=master)]
     fields += [
-        SchemaField(virtual_name(name), AtomType(data_type))
+        SchemaField(names.virtual_name(name), AtomType(data_type))
         for name, data_type in layout.partitions
     ]
     fields += [
@@ -404,12 +399,12 @@ def _parameters(stored: object, version: int) -> tuple[tuple[str, str], ...]:
 
 
 def _partitions(schema: StructType, version: int) -> tuple[tuple[str, str], ...]:
-    if version < NEWEST_VERSION:
+    if version < names.NEWEST_VERSION:
         return ()
     return tuple(
-        (each.name.removeprefix(VIRTUAL_PREFIX), each.data_type.name)
+        (each.name.removeprefix(names.VIRTUAL_PREFIX), each.data_type.name)
         for each in schema.fields
-        if each.name.startswith(VIRTUAL_PREFIX)
+        if each.name.startswith(names.VIRTUAL_PREFIX)
         and "index" not in each.metadata
         and isinstance(each.data_type, AtomType)
     )

@@ -51,12 +51,7 @@ from snaploom.plugins.xskipper.names import OBJECT_NAME, split_object_name, virt
 from snaploom.plugins.xskipper.translation import layout_of, stored_rows
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, whole_column
-from snaploom.skipping.formats.parquetfiles import (
-    BoundedParquet,
-    EncryptionProperties,
-    ParquetKeys,
-    damaged,
-)
+from snaploom.skipping.formats import parquetfiles
 from snaploom.skipping.lifecycle.interchange import Written
 
 
@@ -97,7 +92,7 @@ def part_keys(store: ObjectStore, folder: str = "") -> list[str]:
 
 
 def read_directory(
-    store: ObjectStore, keys: ParquetKeys | None, folder: str = ""
+    store: ObjectStore, keys: parquetfiles.ParquetKeys | None, folder: str = ""
 ) -> StoredMetadata:
     """Read a whole store."""
     parts: list[StoredMetadata] = []
@@ -115,12 +110,12 @@ def read_directory(
     return _merged(parts)
 
 
-def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
+def read_part(data: bytes, name: str, keys: parquetfiles.ParquetKeys | None) -> StoredMetadata:
     """Read one part file; `name` is for messages."""
     try:
         return _part(data, name, keys)
     except _FAILURES as error:
-        raise damaged(name) from error
+        raise parquetfiles.damaged(name) from error
 
 
 _FAILURES = (
@@ -142,8 +137,8 @@ def _content(store: ObjectStore, key: str, room: int) -> bytes:
         ) from error
 
 
-def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
-    bounded = BoundedParquet(data, keys, name)
+def _part(data: bytes, name: str, keys: parquetfiles.ParquetKeys | None) -> StoredMetadata:
+    bounded = parquetfiles.BoundedParquet(data, keys, name)
     file = bounded.file
     footer: Mapping[bytes, bytes] = file.metadata.metadata or {}
     if ROW_METADATA not in footer:
@@ -281,7 +276,7 @@ def complete(rows: pa.Table, layout: Layout) -> pa.Table:
 
 
 def write_part(
-    rows: pa.Table, layout: Layout, encryption: EncryptionProperties | None = None
+    rows: pa.Table, layout: Layout, encryption: parquetfiles.EncryptionProperties | None = None
 ) -> bytes:
     """Write one part file of rows from `complete`; None for no encryption."""
     sink = io.BytesIO()
@@ -381,7 +376,7 @@ class XskipperDirectory:
     """One store, below a key prefix that is empty or ends in `/`."""
 
     def __init__(
-        self, store: ObjectStore, keys: ParquetKeys | None = None, folder: str = ""
+        self, store: ObjectStore, keys: parquetfiles.ParquetKeys | None = None, folder: str = ""
     ) -> None:
         self._store = store
         self._keys = keys
@@ -433,7 +428,7 @@ class XskipperDirectory:
 
     def _encryption(
         self, definition: SkippingDefinition, layout: Layout
-    ) -> EncryptionProperties | None:
+    ) -> parquetfiles.EncryptionProperties | None:
         if layout.encryption is None:
             return None
         if self._keys is None:

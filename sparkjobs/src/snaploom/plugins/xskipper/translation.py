@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from snaploom.errors import IndexNotPossible
+from snaploom.plugins.xskipper import names
 from snaploom.plugins.xskipper.columns import (
     FILTER,
     KNOWN,
@@ -32,16 +33,6 @@ from snaploom.plugins.xskipper.layout import (
     Layout,
     StoredIndex,
     leaf_paths,
-)
-from snaploom.plugins.xskipper.names import (
-    NEWEST_VERSION,
-    OBJECT_NAME,
-    bare_path,
-    check_key_list,
-    check_names,
-    column_name,
-    table_identifier,
-    virtual_name,
 )
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, arrow_type
 from snaploom.skipping.core.filetable import field_column, values_column
@@ -80,12 +71,12 @@ def layout_of(definition: SkippingDefinition) -> Layout:
         )
     indexes = tuple(_stored_index(index) for index in kept)
     partitions = definition.partition_columns
-    check_names(
+    names.check_names(
         {index.column: leaf_paths(index) for index in indexes},
-        [OBJECT_NAME, *(virtual_name(name) for name, _ in partitions)],
+        [names.OBJECT_NAME, *(names.virtual_name(name) for name, _ in partitions)],
     )
     return Layout(
-        version=NEWEST_VERSION,
+        version=names.NEWEST_VERSION,
         table_identifier=_identifier(definition),
         indexes=indexes,
         partitions=partitions,
@@ -93,14 +84,14 @@ def layout_of(definition: SkippingDefinition) -> Layout:
     )
 
 
-def stored_rows(rows: pa.Table, definition: SkippingDefinition, layout: Layout) -> pa.Table:
+def stored_rows(rows: pa.Table, definition: SkippingDefinition, written: Layout) -> pa.Table:
     """Rows of ours as `storedrows` describes them, for the layout of the same definition."""
     paths = rows["path"].to_pylist()
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
-        PATH: pa.array([bare_path(path) for path in paths], pa.large_string()),
+        PATH: pa.array([names.bare_path(path) for path in paths], pa.large_string()),
         MODIFIED: rows["modified"],
     }
-    for position, (name, data_type) in enumerate(layout.partitions):
+    for position, (name, data_type) in enumerate(written.partitions):
         found = (
             index
             for index in definition.indexes
@@ -114,7 +105,7 @@ def stored_rows(rows: pa.Table, definition: SkippingDefinition, layout: Layout) 
             values = partition_values(paths, name, data_type)
             columns[partition_column(position)] = values
     kept = [index for index in definition.indexes if not _is_partition(index, definition)]
-    for position, (index, stored) in enumerate(zip(kept, layout.indexes, strict=True)):
+    for position, (index, stored) in enumerate(zip(kept, written.indexes, strict=True)):
         columns |= dict(_index_columns(rows, position, index, stored))
     return pa.table(columns)
 
@@ -168,8 +159,8 @@ def _text_sets(sets: pa.Array) -> pa.Array:
 
 
 def _is_partition(index: IndexDefinition, definition: SkippingDefinition) -> bool:
-    names = {name for name, _ in definition.partition_columns}
-    return index.type == PARTITION and {term.label for term in index.terms} <= names
+    partitions = {name for name, _ in definition.partition_columns}
+    return index.type == PARTITION and {term.label for term in index.terms} <= partitions
 
 
 def _is_stored(data_type: str) -> bool:
@@ -196,8 +187,7 @@ def _reasons(index: IndexDefinition) -> Iterator[str]:
 
 
 def _stored_index(index: IndexDefinition) -> StoredIndex:
-    names = index.term.names or ()
-    column = ".".join(names).lower()
+    column = ".".join(index.term.names or ()).lower()
     name = STORE_NAMES[index.type]
     parameters: tuple[tuple[str, str], ...] = ()
     if name == BLOOM:
@@ -206,7 +196,7 @@ def _stored_index(index: IndexDefinition) -> StoredIndex:
     return StoredIndex(
         name=name,
         columns=(column,),
-        column=column_name((column,), name),
+        column=names.column_name((column,), name),
         data_type=None if name == BLOOM else index.term.data_type,
         parameters=parameters,
         key_label=index.key_label,
@@ -215,7 +205,7 @@ def _stored_index(index: IndexDefinition) -> StoredIndex:
 
 def _identifier(definition: SkippingDefinition) -> str:
     target = definition.target
-    return target.table.removeprefix(_DEFAULT_CATALOG) or table_identifier(target.uri)
+    return target.table.removeprefix(_DEFAULT_CATALOG) or names.table_identifier(target.uri)
 
 
 def _encryption(
@@ -236,7 +226,10 @@ def _encryption(
     for index in indexes:
         if index.key_label:
             columns[index.key_label] = columns.get(index.key_label, ()) + leaf_paths(index)
-    others = (OBJECT_NAME, *(virtual_name(name) for name, _ in definition.partition_columns))
+    others = (
+        names.OBJECT_NAME,
+        *(names.virtual_name(name) for name, _ in definition.partition_columns),
+    )
     columns[footer] = columns.get(footer, ()) + others
-    check_key_list(columns, [leaf for leaves in columns.values() for leaf in leaves])
+    names.check_key_list(columns, [leaf for leaves in columns.values() for leaf in leaves])
     return Encryption(footer, columns, definition.plaintext_footer)

@@ -9,18 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core import predicates
+from snaploom.skipping.core import predicates, valueorder
 from snaploom.skipping.core.definition import IndexDefinition, Value, arrow_type
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.valueorder import (
-    Int64s,
-    Keys,
-    is_text,
-    key_of,
-    keys_of,
-    ordered,
-    sorted_keys,
-)
 from snaploom.skipping.indexes.base import FooterColumn, pack, unpack
 
 SUPPORTED = (
@@ -152,7 +143,7 @@ def normalised(values: pa.Array) -> pa.Array:
     """Values with one zero and one NaN (rule S4)."""
     if not pa.types.is_floating(values.type):
         return values
-    numbers = ordered(values.to_numpy(zero_copy_only=False))
+    numbers = valueorder.ordered(values.to_numpy(zero_copy_only=False))
     return pa.array(numbers, values.type, mask=as_mask(values.is_null()))
 
 
@@ -163,10 +154,10 @@ def normalised(values: pa.Array) -> pa.Array:
 class KeptLists:
     """Lists of all files, concatenated."""
 
-    keys: Keys
+    keys: valueorder.Keys
     valid: Mask | None
     """Mask of values that are not NULL; None for all."""
-    offsets: Int64s
+    offsets: valueorder.Int64s
     """Start of each file's list, and end of the last one."""
     known: Mask
     """Files whose list is kept."""
@@ -189,14 +180,16 @@ def kept_lists(files: FileTable, index_id: str, field: str, data_type: str) -> K
         values = lists.values
         offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         valid = as_mask(values.is_valid()) if values.null_count else None
-        return KeptLists(keys_of(values, data_type), valid, offsets, as_mask(lists.is_valid()))
+        return KeptLists(
+            valueorder.keys_of(values, data_type), valid, offsets, as_mask(lists.is_valid())
+        )
 
     return files.derived(f"{column} lists", find)
 
 
 # Common parts of index types: kept columns as keys, and leaves decided on them.
 
-_NUMPY: dict[predicates.Operator, Callable[[Int64s, np.int64], Mask]] = {
+_NUMPY: dict[predicates.Operator, Callable[[valueorder.Int64s, np.int64], Mask]] = {
     predicates.Operator.EQ: np.equal,
     predicates.Operator.NE: np.not_equal,
     predicates.Operator.LT: np.less,
@@ -215,10 +208,12 @@ _ARROW: dict[predicates.Operator, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
 }
 
 
-def kept_keys(files: FileTable, index_id: str, field: str, data_type: str) -> Keys:
+def kept_keys(files: FileTable, index_id: str, field: str, data_type: str) -> valueorder.Keys:
     """Keys of a kept field of all files."""
     column = field_column(index_id, field)
-    return files.derived(f"{column} keys", lambda: keys_of(files.column(column), data_type))
+    return files.derived(
+        f"{column} keys", lambda: valueorder.keys_of(files.column(column), data_type)
+    )
 
 
 def kept_known(files: FileTable, index_id: str, field: str) -> Mask:
@@ -235,29 +230,29 @@ def as_mask(values: pa.Array) -> Mask:
     return mask
 
 
-def compare(keys: Keys, operator: predicates.Operator, key: int | bytes) -> Mask:
+def compare(keys: valueorder.Keys, operator: predicates.Operator, key: int | bytes) -> Mask:
     """For each key, whether `key op literal` holds."""
     if isinstance(keys, np.ndarray):
         return _NUMPY[operator](keys, np.int64(cast(int, key)))
     return as_mask(_ARROW[operator](keys, pa.scalar(key, pa.large_binary())))
 
 
-def holds(leaf: predicates.Leaf, keys: Keys, data_type: str) -> Mask | None:
+def holds(leaf: predicates.Leaf, keys: valueorder.Keys, data_type: str) -> Mask | None:
     """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values."""
     match leaf:
         case predicates.Comparison(_, operator, value):
-            return compare(keys, operator, key_of(value, data_type))
+            return compare(keys, operator, valueorder.key_of(value, data_type))
         case predicates.In(_, values, is_negated):
             found = _is_in(keys, values, data_type)
             return ~found if is_negated else found
         case predicates.Residue() if isinstance(keys, np.ndarray):
             return _is_residue(keys, leaf)
-        case predicates.StartsWith(_, prefix, is_negated) if is_text(data_type):
+        case predicates.StartsWith(_, prefix, is_negated) if valueorder.is_text(data_type):
             found = as_mask(pc.starts_with(keys, pattern=prefix))
             return ~found if is_negated else found
-        case predicates.EndsWith(_, suffix) if is_text(data_type):
+        case predicates.EndsWith(_, suffix) if valueorder.is_text(data_type):
             return as_mask(pc.ends_with(keys, pattern=suffix))
-        case predicates.Contains(_, piece) if is_text(data_type):
+        case predicates.Contains(_, piece) if valueorder.is_text(data_type):
             return as_mask(pc.match_substring(keys, pattern=piece))
         case _:
             return None
@@ -269,13 +264,13 @@ def successor(prefix: bytes) -> bytes | None:
     return shortened[:-1] + bytes([shortened[-1] + 1]) if shortened else None
 
 
-def past(keys: Int64s, leaf: predicates.Residue) -> Int64s:
+def past(keys: valueorder.Int64s, leaf: predicates.Residue) -> valueorder.Int64s:
     """Distance of each key from the last start of the leaf's residues."""
-    distance: Int64s = np.mod(np.mod(keys, leaf.modulus) - leaf.first, leaf.modulus)
+    distance: valueorder.Int64s = np.mod(np.mod(keys, leaf.modulus) - leaf.first, leaf.modulus)
     return distance
 
 
-def _is_residue(keys: Int64s, leaf: predicates.Residue) -> Mask:
+def _is_residue(keys: valueorder.Int64s, leaf: predicates.Residue) -> Mask:
     found = past(keys, leaf) < leaf.count
     if leaf.low is not None:
         found &= keys >= leaf.low
@@ -284,8 +279,8 @@ def _is_residue(keys: Int64s, leaf: predicates.Residue) -> Mask:
     return found
 
 
-def _is_in(keys: Keys, values: Sequence[Value], data_type: str) -> Mask:
-    literals = sorted_keys(values, data_type)
+def _is_in(keys: valueorder.Keys, values: Sequence[Value], data_type: str) -> Mask:
+    literals = valueorder.sorted_keys(values, data_type)
     if isinstance(keys, np.ndarray):
         return np.isin(keys, literals)
     return as_mask(pc.is_in(keys, value_set=pa.array(literals, pa.large_binary())))

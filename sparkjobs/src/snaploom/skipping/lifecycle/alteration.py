@@ -12,17 +12,8 @@ from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.indexes.base import index_type
-from snaploom.skipping.lifecycle import declaration
+from snaploom.skipping.lifecycle import declaration, operations
 from snaploom.skipping.lifecycle.declaration import compare, current_definition
-from snaploom.skipping.lifecycle.operations import (
-    USUAL,
-    Timing,
-    available,
-    declared,
-    operation,
-    require_owner,
-    silent,
-)
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 
 
@@ -63,21 +54,21 @@ def alter(
     alteration: Alteration,
     *,
     acting_for: str = "",
-    progress: declaration.Progress = silent,
-    timing: Timing = USUAL,
+    progress: declaration.Progress = operations.silent,
+    timing: operations.Timing = operations.USUAL,
 ) -> StoredState:
     """Change a skipping index, in one commit; none if nothing changes."""
 
     def admit(state: StoredState) -> Altered:
-        definition = declared(state, store)
-        require_owner(definition, acting_for)
+        definition = operations.declared(state, store)
+        operations.require_owner(definition, acting_for)
         return plan_alteration(definition, alteration, target, state.next_index)
 
     needs_rows = False
 
     def at_once(state: StoredState) -> StoredState | None:
         nonlocal needs_rows
-        before = available(state, store, timing)
+        before = operations.available(state, store, timing)
         planned = admit(before)
         needs_rows = bool(planned.to_build) and before.refreshed_at != NEVER
         is_same = planned.definition == before.definition
@@ -88,7 +79,7 @@ def alter(
     committed = store.commit(at_once)
     if not needs_rows:
         return committed
-    with operation(store, lambda _: IndexState.UPDATING, admit, timing) as running:
+    with operations.operation(store, lambda _: IndexState.UPDATING, admit, timing) as running:
         planned = admit(running.started)
         segments = _build(store, running.started, target, planned, progress)
 
@@ -169,7 +160,9 @@ def _build(
     if state.refreshed_at == NEVER or not planned.to_build:
         return []
     definition = planned.definition
-    _, reasons, _ = current_definition(declared(state, store), target, planned.next_index)
+    _, reasons, _ = current_definition(
+        operations.declared(state, store), target, planned.next_index
+    )
     if reasons:
         raise IndexNotPossible(
             "an index cannot be added to rows that were made with another reader",

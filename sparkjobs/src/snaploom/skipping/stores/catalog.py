@@ -16,13 +16,7 @@ from snaploom.files.stores import StoreOpener, UnsupportedStore, open_store
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores.folder import (
-    FolderIndexStore,
-    commits_noted,
-    folder_name,
-    is_opensearch,
-    registered_forms,
-)
+from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.port import NOTHING, IndexStore, StoredState
 
 # Time limit of stores: short while a query is planned, since reading all files is safe.
@@ -104,7 +98,7 @@ class FolderBase:
 
     def index(self, target_uri: str) -> IndexStore:
         """The store of a target's index; the same object each time, because it caches."""
-        return self._open(folder_name(target_uri))
+        return self._open(folder.folder_name(target_uri))
 
     def indexes(self) -> list[IndexStore]:
         matches = (_STATE.fullmatch(info.key) for info in self._store.list(""))
@@ -112,10 +106,10 @@ class FolderBase:
         return [self._open(name) for name in names]
 
     def _open(self, name: str) -> IndexStore:
-        folder = f"{name}/"
-        store: IndexStore = FolderIndexStore(self._store, folder, self._keys)
-        for form in registered_forms().values():
-            store = form.store(store, self._store, folder, self._keys)
+        place = f"{name}/"
+        store: IndexStore = folder.FolderIndexStore(self._store, place, self._keys)
+        for form in folder.registered_forms().values():
+            store = form.store(store, self._store, place, self._keys)
         return self._opened.setdefault(name, store)
 
 
@@ -128,7 +122,7 @@ def open_base(
     openers = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if scheme in openers:
         return _loaded(openers[scheme])(uri, keys)
-    if is_opensearch(uri):
+    if folder.is_opensearch(uri):
         raise _not_installed(scheme, "no package that registers the scheme")
     return FolderBase(open_store(uri, create=False, others=others), keys)
 
@@ -278,7 +272,7 @@ class IndexCatalog:
         return message
 
     def _look(self, store: IndexStore, base: IndexBase) -> _Seen:
-        at, commits = self._clock(), commits_noted(store.uri)
+        at, commits = self._clock(), folder.commits_noted(store.uri)
         with self._lock:
             seen = self._seen.get(store.uri)
         is_fresh = seen is not None and at - seen.at < self._believed_seconds

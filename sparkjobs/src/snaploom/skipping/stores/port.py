@@ -320,7 +320,7 @@ class StateLog:
         self._store = store
         self._folder = f"{folder}manifest/"
         self._hint_key = f"{folder}_latest"
-        self._log = NumberedLog(store, self._key, LONGEST_STATE, _unknown)
+        self._log = NumberedLog(store, self._key, LONGEST_STATE, IndexCommitUnknown)
         self._key_of_target = folder.rstrip("/").rpartition("/")[2]
         self._known = NOTHING
 
@@ -431,7 +431,3 @@ class StateLog:
 def _number(name: str) -> int:
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else 0
-
-
-def _unknown(message: str) -> IndexCommitUnknown:
-    return IndexCommitUnknown(message)

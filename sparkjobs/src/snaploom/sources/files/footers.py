@@ -18,14 +18,7 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.snapshots import FileListing
 from snaploom.sources.prefix import NotAnInstant, instant_of, instant_of_days
-from snaploom.types.schemas import (
-    INTEGER_BITS,
-    SQL_NAMES,
-    Decimal,
-    Simple,
-    parse_schema,
-    split_path,
-)
+from snaploom.types import schemas
 
 # Footers of a source's Parquet files: their schema, and the values of a column that has few.
 
@@ -45,7 +38,7 @@ _LOCAL = "file:"
 _FIRST_BYTES = 64 << 10
 """Bytes that are asked for at once, which holds the footer of most files; S3's client takes no
 less in one request."""
-_WHOLE = tuple(INTEGER_BITS)
+_WHOLE = tuple(schemas.INTEGER_BITS)
 _HELD_BY = {
     "string": ("string",),
     "date": ("date",),
@@ -65,7 +58,7 @@ _PLAIN_ARROW = (
 """Types, as Arrow has them, that every Spark reads from Parquet."""
 _PLAIN_SPARK = frozenset(
     ["boolean", "float", "double", "date", "timestamp", "timestamp_ntz", "string", "binary"]
-) | set(SQL_NAMES)
+) | set(schemas.SQL_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +191,17 @@ def _is_plain(data_type: pa.DataType) -> bool:
 def _notes_plain(noted: bytes, names: Sequence[str], column: SingleValues) -> bool:
     """Whether the schema in Spark's note, which Spark uses, has these columns and simple types."""
     try:
-        fields = parse_schema(noted.decode(), "").fields
+        fields = schemas.parse_schema(noted.decode(), "").fields
     except (ValueError, KeyError, TypeError):
         return False
     types = {
-        one.name: "decimal" if isinstance(one.type, Decimal) else one.type.name
+        one.name: "decimal" if isinstance(one.type, schemas.Decimal) else one.type.name
         for one in fields
-        if isinstance(one.type, Decimal)
-        or (isinstance(one.type, Simple) and one.type.name in _PLAIN_SPARK)
+        if isinstance(one.type, schemas.Decimal)
+        or (isinstance(one.type, schemas.Simple) and one.type.name in _PLAIN_SPARK)
     }
     found = types.get(column.name, "")
-    is_column = SQL_NAMES.get(found, found) == column.data_type
+    is_column = schemas.SQL_NAMES.get(found, found) == column.data_type
     return is_column and len(types) == len(fields) and list(types) == list(names)
 
 
@@ -233,7 +226,7 @@ def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
     declared, settings = listing.declared, listing.declared.snapshot.from_field_value
     if settings is None or declared.schema_fields is not None or declared.format_options:
         return None
-    parts = split_path(settings.field_name) or ()
+    parts = schemas.split_path(settings.field_name) or ()
     if not format_of(declared.format).has_footers or len(parts) != 1 or "." in parts[0]:
         return None
     files = [captured.file for captured in listing.files]

@@ -20,19 +20,12 @@ from snaploom.output.caches import FileFacts, Listings, SourceListing
 from snaploom.output.layout import content_hash
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.policy.fileformats import format_of
+from snaploom.sources import port
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.declared import FileSource
 from snaploom.sources.files.fileset import FileSet, urls_of
 from snaploom.sources.files.footers import Footer, read_footers
 from snaploom.sources.files.snapshots import CapturedFile, PathSnapshots, path_snapshots
-from snaploom.sources.port import (
-    ReaderContext,
-    SourceFrame,
-    SourceReader,
-    not_listed,
-    of_all,
-    read_as_listed,
-)
 from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.sources.sourcefiles import ReadFiles
 from snaploom.spark.jvm import COMMITTERS, FileEnds, client_of
@@ -177,7 +170,7 @@ class ColumnReader:
         """
         return SourceSnapshots.of(self._enumerated.values)
 
-    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
         """The rows of snapshots, out of the files that hold them.
 
         Raises:
@@ -186,13 +179,13 @@ class ColumnReader:
         known = self._enumerated.values
         for snapshot in snapshots:
             if snapshot not in known:
-                raise not_listed(self.name, snapshot)
+                raise port.not_listed(self.name, snapshot)
         by_time = {time: self._files_of(time) for time in snapshots}
         by_uri = {each.file.uri: each for each in chain.from_iterable(by_time.values())}
         files = tuple(by_uri.values())
         listed = ReadFiles(self.files.listing, files)
         values = [value for time in snapshots for value in known[time]]
-        with read_as_listed(listed, self.files.listing.others):
+        with port.read_as_listed(listed, self.files.listing.others):
             frame = self._column.select(self._frame_of(files), values)
         listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
         dropped = self._column.field.parts if self.settings.drop_field else ()
@@ -359,14 +352,14 @@ def _source_frame(
     listed: ReadFiles,
     by_time: Mapping[EpochNanos, tuple[CapturedFile, ...]],
     dropped: tuple[str, ...],
-) -> SourceFrame:
+) -> port.SourceFrame:
     prints = {time: replace(listed, read=files).fingerprint for time, files in by_time.items()}
-    fingerprint, history = of_all(prints)
+    fingerprint, history = port.of_all(prints)
     newest = max(by_time)
-    return SourceFrame(frame, newest, fingerprint, dropped, listed=listed, history=history)
+    return port.SourceFrame(frame, newest, fingerprint, dropped, listed=listed, history=history)
 
 
-def open_files(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+def open_files(source: DeclaredSource, context: port.ReaderContext) -> port.SourceReader | None:
     """The reader of a source of files."""
     if not isinstance(source, FileSource):
         return None
@@ -393,7 +386,7 @@ class ReadTimeReader:
         """The current snapshot; empty when there is no file."""
         return self.files.listing.at_read_time
 
-    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
         """All files.
 
         Raises:
@@ -401,12 +394,12 @@ class ReadTimeReader:
         """
         files, (snapshot,) = self.files.files, snapshots
         if not files or snapshot != self.now:
-            raise not_listed(self.name, snapshot)
+            raise port.not_listed(self.name, snapshot)
         listed = ReadFiles(self.files.listing, files)
-        with read_as_listed(listed, self.files.listing.others):
+        with port.read_as_listed(listed, self.files.listing.others):
             frame = self.files.read(files, self._schema)
         listed = replace(listed, notes=tuple(self.files.remarks(files, frame.schema)))
-        return SourceFrame(frame, snapshot, listed.fingerprint, listed=listed)
+        return port.SourceFrame(frame, snapshot, listed.fingerprint, listed=listed)
 
     @cached_property
     def _schema(self) -> StructType | None:
@@ -429,7 +422,7 @@ class PathReader:
         """
         return self.snapshots.listed
 
-    def read(self, *snapshots: EpochNanos) -> SourceFrame:
+    def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
         """The files of snapshots, under one schema.
 
         Raises:
@@ -438,10 +431,10 @@ class PathReader:
         by_time = {time: self.snapshots.files_of(time) for time in snapshots}
         for snapshot, found in by_time.items():
             if not found:
-                raise not_listed(self.name, snapshot)
+                raise port.not_listed(self.name, snapshot)
         files = tuple(chain.from_iterable(by_time.values()))
         listed = ReadFiles(self.files.listing, files, snapshots)
-        with read_as_listed(listed, self.files.listing.others):
+        with port.read_as_listed(listed, self.files.listing.others):
             if snapshots not in self._schemas:
                 self._schemas[snapshots] = common_schema(self.files, files)
             frame = self.files.read(files, self._schemas[snapshots])

@@ -20,13 +20,7 @@ from snaploom.output import layout
 from snaploom.output.folder import open_folder
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
 from snaploom.policy.fileformats import format_of
-from snaploom.sources.files.globs import (
-    FileFolder,
-    files_of_folders,
-    folders_with_files,
-    glob_below,
-    list_files,
-)
+from snaploom.sources.files import globs
 from snaploom.sources.prefix import (
     EXPECTED,
     Capture,
@@ -111,7 +105,7 @@ class CapturedFile:
 class CapturedFolder:
     """A folder that has a file, with the values captured from its path."""
 
-    folder: FileFolder
+    folder: globs.FileFolder
     values: Mapping[str, CapturedValue]
 
 
@@ -140,7 +134,7 @@ class FileListing:
             SnapshotValueInvalid: a captured value is NULL or not of its type.
             SparkNeeded: only Spark can list them, and `others` has none.
         """
-        listed = list_files(self.declared.globs, self.resource, self.others)
+        listed = globs.list_files(self.declared.globs, self.resource, self.others)
         files = only_live(listed, self.others)
         self._refuse_empty(files)
         if self.prefix is None:
@@ -155,7 +149,7 @@ class FileListing:
         """
         if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
             return None
-        folders = folders_with_files(self.declared.globs, self.others)
+        folders = globs.folders_with_files(self.declared.globs, self.others)
         if not folders or is_any_published((each.uri for each in folders), self.others):
             return None
         found: list[CapturedFolder] = []
@@ -173,7 +167,7 @@ class FileListing:
         """Files of some `folders`, by URI; listed once."""
         key = tuple(each.folder for each in folders)
         if key not in self._of_folders:
-            listed = files_of_folders(key, self.resource, self.others)
+            listed = globs.files_of_folders(key, self.resource, self.others)
             self._refuse_empty(listed)
             by_folder = {each.folder.uri: each.values for each in folders}
             self._of_folders[key] = tuple(
@@ -182,7 +176,7 @@ class FileListing:
         return self._of_folders[key]
 
     @cached_property
-    def _of_folders(self) -> dict[tuple[FileFolder, ...], tuple[CapturedFile, ...]]:
+    def _of_folders(self) -> dict[tuple[globs.FileFolder, ...], tuple[CapturedFile, ...]]:
         return {}
 
     @property
@@ -304,8 +298,11 @@ class PathSnapshots:
         if any(len(path) <= depth for path in paths):
             return ()  # names of files hold it
         folders = sorted({"/".join(path[:depth]) for path in paths})
-        globs = self.listing.declared.globs
-        found = [glob_below(glob, folder) for glob in globs for folder in folders]
+        found = [
+            globs.glob_below(glob, folder)
+            for glob in self.listing.declared.globs
+            for folder in folders
+        ]
         return () if None in found else tuple(glob for glob in found if glob)
 
     @cached_property

@@ -251,7 +251,7 @@ class ValueChecks:
         # Spark knows the file of a row only next to the scan.
         found = texts.select(file_of_row.alias("file"), sf.struct("*").alias("record"))
         # The whole test of a number has a long plan (27 KB a column), which few values need.
-        if _first_found(found, tuple(self._checks(schema, _is_suspect))) is None:
+        if _first_found(found, tuple(self._checks(schema, lambda loss: loss.is_suspect))) is None:
             return
         checks = tuple(self._checks(schema, _is_lost))
         row = _first_found(found, checks)
@@ -401,10 +401,6 @@ def cut(text: str) -> str:
 
 def _is_lost(loss: TextLoss) -> Callable[[Column], Column]:
     return loss.is_lost
-
-
-def _is_suspect(loss: TextLoss) -> Callable[[Column], Column]:
-    return loss.is_suspect
 
 
 def _first_found(records: DataFrame, checks: Sequence[_Check]) -> Row | None:

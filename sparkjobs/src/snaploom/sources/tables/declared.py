@@ -8,19 +8,13 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.addresses import hadoop_uri
 from snaploom.policy.fileformats import format_of
-from snaploom.sources.declared import (
-    DatasetName,
-    HdfsLikeSource,
-    NoSnapshots,
-    place_dataset,
-    table_dataset,
-)
+from snaploom.sources import declared
 
 _GLOB = frozenset("*?[{")
 
 
 @dataclass(frozen=True)
-class TableSource(HdfsLikeSource):
+class TableSource(declared.HdfsLikeSource):
     """A source that is a table."""
 
     format: str
@@ -35,12 +29,10 @@ class TableSource(HdfsLikeSource):
 
     @property
     def table_format(self) -> str:
-        """Its format."""
         return self.format
 
     @property
     def called(self) -> str:
-        """The display name of its format."""
         return format_of(self.format).table
 
     @property
@@ -66,18 +58,20 @@ class TableSource(HdfsLikeSource):
         return self.declared.globs if table is None else (table.place,)
 
     @property
-    def datasets(self) -> tuple[DatasetName, ...]:
+    def datasets(self) -> tuple[declared.DatasetName, ...]:
         """The place of the table, or its name in a catalog."""
         table = self.declared.table
         if table is not None:
-            return (table_dataset(table),)
-        return tuple(dict.fromkeys(map(place_dataset, self.globs)))
+            return (declared.table_dataset(table),)
+        return tuple(dict.fromkeys(map(declared.place_dataset, self.globs)))
 
     @property
-    def no_snapshots(self) -> NoSnapshots:
+    def no_snapshots(self) -> declared.NoSnapshots:
         """A table that nothing was written to."""
         found = f"no row in {self.place}"
-        return NoSnapshots(self.place_field, found, "check that something was committed to it")
+        return declared.NoSnapshots(
+            self.place_field, found, "check that something was committed to it"
+        )
 
     def kind_findings(self) -> Iterator[Finding]:
         """Settings that a table cannot have."""

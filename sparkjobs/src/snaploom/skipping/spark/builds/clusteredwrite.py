@@ -12,16 +12,8 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
 from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core import valueorder
 from snaploom.skipping.core.definition import Term, arrow_type
-from snaploom.skipping.core.valueorder import (
-    MOST_BITS,
-    MOST_RANK_BITS,
-    Boundaries,
-    Curve,
-    SortRequest,
-    boundaries_of,
-    position,
-)
 from snaploom.skipping.spark.builds.scan import Relation, as_kept
 from snaploom.skipping.spark.relations.expressions import columns_of
 from snaploom.skipping.spark.targets.sparktarget import column_at, column_named
@@ -38,7 +30,7 @@ _ORDER = "__snaploom_order"
 class Clustering:
     """Order of rows."""
 
-    curve: Curve
+    curve: valueorder.Curve
     terms: tuple[Term, ...]
     """By which columns, the most important one first."""
 
@@ -47,8 +39,8 @@ class Clustering:
 class _OnCurve:
     """The function that workers run: from values of all columns to positions."""
 
-    curve: Curve
-    boundaries: tuple[Boundaries, ...]
+    curve: valueorder.Curve
+    boundaries: tuple[valueorder.Boundaries, ...]
     bits: int
 
     def __call__(self, columns: Sequence[pa.Array]) -> pa.Array:
@@ -56,7 +48,7 @@ class _OnCurve:
             each.ranks(as_kept(column, arrow_type(each.data_type)))
             for each, column in zip(self.boundaries, columns, strict=True)
         ]
-        return pa.array(position(self.curve, ranks, self.bits), pa.int64())
+        return pa.array(valueorder.position(self.curve, ranks, self.bits), pa.int64())
 
 
 def clustered(
@@ -71,7 +63,7 @@ def clustered(
     columns = [relation.columns[term.key] for term in clustering.terms]
     frame = relation.read()
     folders = [sql.col(f"`{name.replace('`', '``')}`") for name in partition_names]
-    if clustering.curve is Curve.LINEAR:
+    if clustering.curve is valueorder.Curve.LINEAR:
         order = [*folders, *columns]
         return frame.repartitionByRange(files, *order).sortWithinPartitions(*order)
     on_curve = _on_curve(frame, clustering, columns, rows, seed)
@@ -89,10 +81,10 @@ def clustered(
 def _on_curve(
     frame: DataFrame, clustering: Clustering, columns: Sequence[Column], rows: int, seed: int
 ) -> Column:
-    bits = min(MOST_RANK_BITS, MOST_BITS // len(columns))
+    bits = min(valueorder.MOST_RANK_BITS, valueorder.MOST_BITS // len(columns))
     sample = sampled(frame, columns, rows, _SAMPLED_ROWS, seed)
     boundaries = tuple(
-        boundaries_of(kept_column(sample, number, term), term.data_type, bits)
+        valueorder.boundaries_of(kept_column(sample, number, term), term.data_type, bits)
         for number, term in enumerate(clustering.terms)
     )
     place = _OnCurve(clustering.curve, boundaries, bits)
@@ -127,7 +119,7 @@ def balanced(bytes_: int, target_file_size: int) -> int:
 
 
 def clustering_under(
-    session: SparkSession, schema: spark_types.StructType, request: SortRequest
+    session: SparkSession, schema: spark_types.StructType, request: valueorder.SortRequest
 ) -> Clustering:
     """The columns of a request, resolved among those of a schema."""
     columns = columns_of(json.loads(schema.json()), {})
@@ -136,7 +128,7 @@ def clustering_under(
 
 
 def sorted_frame(
-    frame: DataFrame, clustering: Clustering, request: SortRequest, size: int, rows: int
+    frame: DataFrame, clustering: Clustering, request: valueorder.SortRequest, size: int, rows: int
 ) -> DataFrame:
     """Rows of a frame of one folder in an order, one Spark partition for each new file."""
     computed = {term.key: column_at(term.names or ()) for term in clustering.terms}
@@ -145,7 +137,7 @@ def sorted_frame(
     return clustered(relation, clustering, files, rows, (), request.seed)
 
 
-def clustering_by(terms: tuple[Term, ...], request: SortRequest) -> Clustering:
+def clustering_by(terms: tuple[Term, ...], request: valueorder.SortRequest) -> Clustering:
     """The order of a request by resolved columns; refuses none, too many, and one twice."""
     if not 0 < len(set(terms)) == len(terms) <= MOST_COLUMNS:
         raise IndexNotPossible(
@@ -154,4 +146,4 @@ def clustering_by(terms: tuple[Term, ...], request: SortRequest) -> Clustering:
             expected=f"one to {MOST_COLUMNS} columns, each once",
             hint="choose other columns to sort by",
         )
-    return Clustering(Curve.LINEAR if len(terms) == 1 else request.curve, terms)
+    return Clustering(valueorder.Curve.LINEAR if len(terms) == 1 else request.curve, terms)

@@ -29,15 +29,8 @@ from snaploom.skipping.indexes.columns import only_where
 from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.footers import DirectReader, FooterReader, Footers, FooterTerm
 from snaploom.skipping.spark.builds.scan import Relation, Scanned, scan
+from snaploom.skipping.spark.relations import hadoop
 from snaploom.skipping.spark.relations.expressions import Literal
-from snaploom.skipping.spark.relations.hadoop import (
-    FileState,
-    are_as_listed,
-    granularity_of,
-    local_path,
-    states_of,
-    wait_until_settled,
-)
 
 _LOG = logging.getLogger(__name__)
 
@@ -154,11 +147,11 @@ class _Files:
             None if self.partitions is None else self.partitions[start : start + count],
         )
 
-    def state(self, place: int) -> FileState:
+    def state(self, place: int) -> hadoop.FileState:
         length, modified, etag = (
             self.table.column(name)[place].as_py() for name, _ in IDENTITY_FIELDS[1:]
         )
-        return FileState(length, modified, etag)
+        return hadoop.FileState(length, modified, etag)
 
     def has_as_many(self, place: int, scanned: Scanned) -> bool:
         """Whether the number of rows seen equals the footer's, if that can be read."""
@@ -191,8 +184,8 @@ def _settled(files: pa.Table, counters: Counters) -> pa.Table:
     paths, modified, tags = (
         whole_column(files.column(name)) for name in ("path", "modified", "etag")
     )  # fmt: skip
-    changed, granularity = last_changes(modified, tags), granularity_of(paths)
-    wait_until_settled(granularity, changed)
+    changed, granularity = last_changes(modified, tags), hadoop.granularity_of(paths)
+    hadoop.wait_until_settled(granularity, changed)
     is_future = changed > time.time() * 1000 - granularity
     for path in paths.filter(pa.array(is_future)).to_pylist():
         _leave_out(path, "was modified in the future, by this machine's clock", counters)
@@ -240,7 +233,7 @@ def _build_piece(
     built = {definition.index_id: _proved(plan, definition, files) for definition in indexes}
     failures = _read_the_rest(plan, indexes, files, built, counters)
     paths = files.paths
-    is_same = are_as_listed(files.table, states_of(plan.relation.spark, paths))
+    is_same = hadoop.are_as_listed(files.table, hadoop.states_of(plan.relation.spark, paths))
     failures.update({paths[place]: _CHANGED for place in np.flatnonzero(~is_same).tolist()})
     for path, why in failures.items():
         _leave_out(path, why, counters)
@@ -387,7 +380,7 @@ def _direct(
 ) -> Iterator[tuple[int, tuple[Scanned, ...]]]:
     """Read files without Spark, in local mode only: a cluster has its executors."""
     paths = files.paths
-    local = {local_path(paths[place]): place for place in places}
+    local = {hadoop.local_path(paths[place]): place for place in places}
     reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)
     if reader is None or None in local or not _is_local(plan.relation.spark):
         return

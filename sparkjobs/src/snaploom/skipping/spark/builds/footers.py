@@ -12,14 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from snaploom.parquet import statistics
-from snaploom.parquet.batches import (
-    FILES_OF_A_BATCH,
-    FailedFooter,
-    FileFooter,
-    FooterParser,
-    ParsedFooters,
-)
+from snaploom.parquet import batches, statistics
 from snaploom.parquet.footers import END, footer_bytes, local_footer_bytes, parse_footer
 from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
 from snaploom.skipping.core.filetable import whole_column
@@ -264,7 +257,7 @@ class FooterReader:
     def read_local(self, names: Sequence[str]) -> Footers:
         """Read footers of local files, in several threads; `names` are the operating system's."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            return self._joined(pool.map(self._read_some, _parts(names, FILES_OF_A_BATCH)))
+            return self._joined(pool.map(self._read_some, _parts(names, batches.FILES_OF_A_BATCH)))
 
     def _read_some(self, names: Sequence[str]) -> pa.RecordBatch:
         found = _Found(self)
@@ -328,7 +321,7 @@ class _Found:
 
     def __init__(self, reader: FooterReader) -> None:
         self._reader = reader
-        self._parser = FooterParser()
+        self._parser = batches.FooterParser()
         self._columns: list[list[object]] = [[] for _ in reader.schema]
 
     def take(self, ends: Sequence[_End | str]) -> None:
@@ -346,7 +339,7 @@ class _Found:
                 contents.append(end.content)
                 self._columns[_LENGTH][place] = end.length
         for parsed in self._parser.parse(contents):
-            if isinstance(parsed, FailedFooter):
+            if isinstance(parsed, batches.FailedFooter):
                 self._columns[_FAILURE][read[parsed.place]] = parsed.why
             else:
                 self._take(parsed, read)
@@ -355,7 +348,7 @@ class _Found:
     def _unread(self) -> list[object]:
         return [None, 0, False, None, *[None] * (len(self._columns) - _FACTS)]
 
-    def _take(self, parsed: ParsedFooters, places: Sequence[int]) -> None:
+    def _take(self, parsed: batches.ParsedFooters, places: Sequence[int]) -> None:
         metadata = parsed.metadata
         leaves, zoned = self._reader.leaves(metadata), statistics.depends_on_zone(metadata)
         rows, zones = self._columns[_ROWS], self._columns[_ZONED]
@@ -386,7 +379,7 @@ _NOTHING = (None, None, None, None)
 
 
 def _proved(
-    metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None, file: FileFooter
+    metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None, file: batches.FileFooter
 ) -> Sequence[object]:
     if leaf == statistics.ABSENT:
         return _NOTHING if term.has_default else (0, file.rows, None, None)

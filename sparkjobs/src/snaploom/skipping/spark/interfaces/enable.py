@@ -28,15 +28,9 @@ from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.declaredindex import forget_locations, remember_locations
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.optimizer import requests
+from snaploom.skipping.spark.optimizer import requests, usage
 from snaploom.skipping.spark.optimizer.decision import Decider
 from snaploom.skipping.spark.optimizer.requests import Request
-from snaploom.skipping.spark.optimizer.usage import (
-    ClauseOutcome,
-    IndexOutcome,
-    RelationOutcome,
-    Statistics,
-)
 from snaploom.skipping.spark.relations.hadoop import JavaRule
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.statements import syntax
@@ -292,7 +286,7 @@ def _application(spark: SparkSession) -> str:
     return str(spark.sparkContext.applicationId)
 
 
-def statistics(spark: SparkSession) -> Statistics:
+def statistics(spark: SparkSession) -> usage.Statistics:
     """Sums over the queries of a session and of all sessions of its application.
 
     Raises:
@@ -325,7 +319,7 @@ _CLAUSE = 40
 class Explanation:
     """Effect of skipping on a query; `print` it."""
 
-    relations: tuple[RelationOutcome, ...]
+    relations: tuple[usage.RelationOutcome, ...]
     """Each relation of files in the query."""
 
     @property
@@ -357,7 +351,7 @@ def explain(frame: DataFrame) -> Explanation:
     asked = {outcome.name for outcome in outcomes}
     names = (Request.parse(header).name for header in headers)
     unasked = tuple(
-        RelationOutcome(name, "", reasons=("no condition of the query reaches its files",))
+        usage.RelationOutcome(name, "", reasons=("no condition of the query reaches its files",))
         for name in dict.fromkeys(names)
         if name not in asked
     )
@@ -371,7 +365,7 @@ def _plan_again(spark: SparkSession, frame: DataFrame) -> None:
     spark._jsparkSession.sessionState().executePlan(logical, mode).optimizedPlan()
 
 
-def _relation_lines(relation: RelationOutcome) -> Iterator[str]:
+def _relation_lines(relation: usage.RelationOutcome) -> Iterator[str]:
     yield from wrapped(relation.name, "")
     if relation.files:
         yield from wrapped(
@@ -389,7 +383,7 @@ def _relation_lines(relation: RelationOutcome) -> Iterator[str]:
         yield from _index_lines(index)
 
 
-def _index_lines(index: IndexOutcome) -> Iterator[str]:
+def _index_lines(index: usage.IndexOutcome) -> Iterator[str]:
     yield from wrapped(f"index of {index.target or 'unknown target'} in {index.uri}", "  ")
     for reason in index.unused:
         yield from wrapped(f"not used: {reason}", "    ")
@@ -405,7 +399,7 @@ def _index_lines(index: IndexOutcome) -> Iterator[str]:
         yield from _clause_lines(clause)
 
 
-def _clause_lines(clause: ClauseOutcome) -> Iterator[str]:
+def _clause_lines(clause: usage.ClauseOutcome) -> Iterator[str]:
     served = ", ".join(clause.report.served_by)
     line = f"{_short(clause.text):<{_CLAUSE}} {clause.dropped:>8} dropped"
     yield f"    {line}"

@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import (
-    IndexNotFound,
-    IndexNotPossible,
-    IndexUnreadable,
-)
+from snaploom import errors
 from snaploom.files.stores import open_store
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
@@ -46,10 +42,6 @@ from snaploom.spark.hadoopstore import hadoop_stores
 from snaploom.spark.jvm import qualified_uri
 
 
-def _of_environment() -> Allowances:
-    return Allowances.from_environment(os.environ)
-
-
 @dataclass(frozen=True)
 class SkippingIndexes:
     """The skipping indexes that a session can reach.
@@ -67,7 +59,7 @@ class SkippingIndexes:
     location: str = ""
     acting_for: str = ""
     progress: Progress = silent
-    allow: Allowances = field(default_factory=_of_environment)
+    allow: Allowances = field(default_factory=lambda: Allowances.from_environment(os.environ))
 
     def create(
         self,
@@ -141,7 +133,7 @@ class SkippingIndexes:
         store = self._store(uri, table) if place is None else self._new_store(uri, place)
         try:
             definition = store.read().definition
-        except IndexUnreadable:
+        except errors.IndexUnreadable:
             return describe(store)
         return describe(store, None if definition is None else target.list_files(definition.where))
 
@@ -196,7 +188,7 @@ class SkippingIndexes:
         metadata = declaredindex.find_metadata(self.spark, target.target, directory, self.keys)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
-            raise IndexNotPossible(
+            raise errors.IndexNotPossible(
                 "metadata are imported into the form NATIVE",
                 found=where.form if where.form != NATIVE else OPEN_SEARCH,
                 expected="a folder, and the form NATIVE",
@@ -226,7 +218,7 @@ class SkippingIndexes:
         uri = self.uri(subject)
         try:
             store = self._store(uri)
-        except IndexNotFound:
+        except errors.IndexNotFound:
             return None  # the path may be a pattern
         if store.read().refreshed_at == NEVER:
             return None
@@ -261,7 +253,7 @@ class SkippingIndexes:
         declaredindex.refuse_keyless(placed, self.keys)
         base = self._base(location)
         if placed.form not in WITHOUT_OTHERS and not isinstance(base, FolderBase):
-            raise IndexNotPossible(
+            raise errors.IndexNotPossible(
                 f"the form {placed.form} is one of folders",
                 found=base.uri,
                 expected="a folder",
@@ -303,7 +295,7 @@ class SkippingIndexes:
                 return store
         if not locations:
             raise declaredindex.nowhere()
-        raise IndexNotFound(
+        raise errors.IndexNotFound(
             "there is no skipping index",
             found=f"nothing about {uri} in {', '.join(locations)}",
             hint=f"create it, or name its folder in {LOCATIONS}",

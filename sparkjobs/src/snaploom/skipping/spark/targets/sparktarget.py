@@ -30,23 +30,11 @@ from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, PartitionRows, build_rows
 from snaploom.skipping.spark.builds.footers import FooterTerm
 from snaploom.skipping.spark.builds.scan import Relation
-from snaploom.skipping.spark.optimizer.translation import catalyst
-from snaploom.skipping.spark.optimizer.translation.conditions import (
-    IndexedConditions,
-    condition_term,
-    term_of,
-)
+from snaploom.skipping.spark.optimizer.translation import catalyst, conditions
 from snaploom.skipping.spark.relations.expressions import Columns, parse
 from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, partition_columns
 from snaploom.skipping.spark.relations.hadoop import JavaRule, cause_of
-from snaploom.skipping.spark.targets.targetfiles import (
-    ListedFiles,
-    Reading,
-    list_folder,
-    list_relation,
-    only_chosen,
-    own_session,
-)
+from snaploom.skipping.spark.targets import targetfiles
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.hadoopstore import hadoop_stores
 from snaploom.spark.jvm import jvm_of
@@ -154,7 +142,7 @@ _PLACE = SqlPlace(
 
 @dataclass(frozen=True)
 class _Listed:
-    listed: ListedFiles
+    listed: targetfiles.ListedFiles
     read: Callable[[], DataFrame]
 
     @cached_property
@@ -170,7 +158,7 @@ class SparkTarget:
         self._target = target
         self._header = header
         self._rule = JavaRule(spark)
-        self._session = own_session(spark)
+        self._session = targetfiles.own_session(spark)
         self._last: _Listed | None = None
         self.counters = Counters()
         """Counts of builds of this target."""
@@ -192,7 +180,9 @@ class SparkTarget:
         """Every column and field of a struct about which an index can be kept, in order."""
         return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
 
-    def predicate(self, condition: str, indexed: IndexedConditions | None = None) -> Predicate:
+    def predicate(
+        self, condition: str, indexed: conditions.IndexedConditions | None = None
+    ) -> Predicate:
         """Predicate of a SQL condition over the columns; `IndexNotPossible` for invalid SQL."""
         (analysed,) = self._analysed(condition)
         return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
@@ -206,9 +196,9 @@ class SparkTarget:
         (analysed,) = self._analysed(text)
         parsed, data_type = parse(analysed["expression"]), str(analysed["type"])
         if data_type == "boolean":
-            found = condition_term(parsed, self._columns)
+            found = conditions.condition_term(parsed, self._columns)
         else:
-            found = term_of(parsed, self._columns, data_type)
+            found = conditions.term_of(parsed, self._columns, data_type)
         if isinstance(found, str):
             raise IndexNotPossible(
                 "the expression cannot be kept",
@@ -233,7 +223,9 @@ class SparkTarget:
 
     def list_files(self, where: str) -> pa.Table:
         self._last = self._list()
-        return only_chosen(self._session, where, self.partition_columns, self._last.listed)
+        return targetfiles.only_chosen(
+            self._session, where, self.partition_columns, self._last.listed
+        )
 
     def build(
         self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
@@ -271,20 +263,22 @@ class SparkTarget:
                 *_fields(self._header["partitionSchema"]),
             ],
         }
-        read = partial(Reading(self._target, schema).fresh, self._session)
+        read = partial(targetfiles.Reading(self._target, schema).fresh, self._session)
         found = self._listed_folder()
         if found is not None:
             return _Listed(found, read)
         frame = read()
-        listed = list_relation(self._rule, frame, self.partition_columns)
+        listed = targetfiles.list_relation(self._rule, frame, self.partition_columns)
         return _Listed(listed, lambda: frame)
 
-    def _listed_folder(self) -> ListedFiles | None:
+    def _listed_folder(self) -> targetfiles.ListedFiles | None:
         """The files without Spark; of a table only Spark knows the folders."""
         target = self._target
         if target.table:
             return None
-        found = list_folder(self._session, target.uri, target.format, dict(target.options))
+        found = targetfiles.list_folder(
+            self._session, target.uri, target.format, dict(target.options)
+        )
         if found is None or partition_columns(found.header) != self.partition_columns:
             return None
         return found.listed

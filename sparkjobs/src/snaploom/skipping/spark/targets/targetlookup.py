@@ -12,16 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.models.skippingindex import Index
+from snaploom.skipping.core import predicates
 from snaploom.skipping.core.definition import Target, Term
-from snaploom.skipping.core.predicates import (
-    And,
-    Constant,
-    Not,
-    Or,
-    Predicate,
-    Unknown,
-    predicate_text,
-)
 from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
 from snaploom.skipping.spark.relations.fingerprint import FORMATS, REQUESTED, unusable
 from snaploom.skipping.spark.relations.hadoop import JavaRule, cause_of
@@ -69,10 +61,11 @@ def why_unasked(target: SparkTarget, expression: str) -> str:
     if any(term in _terms(demand) for _, demand in tried):
         return ""
     text, demand = tried[0]
-    return f"Spark reads {text} as {predicate_text(demand)}; keep an index about what stands there"
+    read = predicates.predicate_text(demand)
+    return f"Spark reads {text} as {read}; keep an index about what stands there"
 
 
-def _demand(target: SparkTarget, condition: str, term: Term) -> Predicate:
+def _demand(target: SparkTarget, condition: str, term: Term) -> predicates.Predicate:
     is_condition = term.data_type == "boolean"
     known = IndexedConditions(frozenset({term} if is_condition else ()))
     return target.predicate(condition, known)
@@ -90,14 +83,14 @@ def _conditions(expression: str, term: Term) -> Iterator[str]:
         yield f"({expression}) LIKE 'a%'"
 
 
-def _terms(predicate: Predicate) -> Iterator[Term]:
+def _terms(predicate: predicates.Predicate) -> Iterator[Term]:
     match predicate:
-        case And(parts) | Or(parts):
+        case predicates.And(parts) | predicates.Or(parts):
             for part in parts:
                 yield from _terms(part)
-        case Not(part):
+        case predicates.Not(part):
             yield from _terms(part)
-        case Constant() | Unknown():
+        case predicates.Constant() | predicates.Unknown():
             return
         case leaf:
             yield leaf.term
