@@ -329,12 +329,6 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         "one snapshot has several compiled parts a join; with the default of 100, thirty joins "
         "push each other out and are compiled again and again (measured: three times slower)",
     ),
-    SessionSetting(
-        "spark.sql.shuffle.spreadNullJoinKeys.enabled",
-        "true",
-        "left rows with NULL keys match nothing and must not all meet on one task (Spark 4.3; "
-        "older versions ignore it)",
-    ),
 )
 
 
