@@ -1,5 +1,6 @@
 """The output: its root, roles, grouped children, interval and windows."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def test_a_root_is_taken_as_it_is_named(tmp_path: Path) -> None:
         ("contacts", ()),
         ("customers", ()),
     ]
+
+
+def test_an_empty_source_is_no_root(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "clinic.db") as database:
+        database.executescript(
+            "CREATE TABLE wards (id INTEGER PRIMARY KEY, name);"
+            "CREATE TABLE beds (id INTEGER PRIMARY KEY, ward_id REFERENCES wards (id));"
+            "CREATE TABLE stays (id INTEGER PRIMARY KEY, bed_id REFERENCES beds (id));"
+            "INSERT INTO wards VALUES (1, 'a'), (2, 'b'); INSERT INTO beds VALUES (1, 1), (2, 2);"
+        )
+    assert found(tmp_path).tree.root.table == "beds"
 
 
 def test_arrays_that_would_be_huge_are_left_out(tmp_path: Path) -> None:

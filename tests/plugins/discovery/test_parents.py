@@ -70,6 +70,83 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
     assert result.guesses == ()
 
 
+@pytest.mark.parametrize(
+    ("tables", "stated"),
+    [
+        (
+            {"doctors": "doctor_id,x%3 300", "reserve_doctors": "doctor_id,y%3 140"},
+            "reserve_doctors.doctor_id",
+        ),
+        ({"partners": "id,x%3 90", "kits": "kit_no,part_id%20 400"}, "kits.part_id"),
+        ({"partners": "id,x%3 90", "kits": "kit_no,part_id%80 400"}, ""),
+        ({"seats": "seat_id,x%3 90", "pupils": "pupil_no,seat%9 400"}, "pupils.seat"),
+        ({"shops": "shop_id,x%3 90", "sales": "sale_no,shop_id%9 400"}, ""),
+    ],
+)
+def test_keys_that_might_count_something_else_are_a_guess(
+    tmp_path: Path, tables: dict[str, str], stated: str
+) -> None:
+    result = found(tmp_path, **tables)
+    assert len(links(result)) == 1
+    assert [guess.what for guess in result.guesses] == [f"{stated} refers to"] * bool(stated)
+
+
+def test_a_register_that_may_be_another_one_hides_no_parent(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        units="unit_id,x%3 40", measure_units="unit_id,y%2 9", sales="sale_no,unit_id%9 400",
+    )  # fmt: skip
+    (guess,) = (each for each in result.guesses if each.what == "sales.unit_id refers to")
+    assert {*guess.others} | {guess.chosen} >= {"units.unit_id", "measure_units.unit_id"}
+
+
+def test_a_key_that_is_called_so_comes_before_one_that_has_most_of_its_values(
+    tmp_path: Path,
+) -> None:
+    systems, frames = (range(4000, 4280, step) for step in (7, 9))
+    for name, header, codes in (
+        ("x_coordinatesystem", "coord_sys_code", systems),
+        ("x_coordinatereferencesystem", "coord_ref_sys_code", {*systems[:30], *frames}),
+        ("axes", "coord_sys_code", [*systems, *systems]),
+    ):
+        lines = [f"{code},{n % 3}" for n, code in enumerate(codes)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{header},rank", *lines]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"axes.coord_sys_code > x_coordinatesystem.coord_sys_code"}
+
+
+def test_facts_that_share_a_time_and_references_are_joined_as_a_guess(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        shops="shop_id,x%3 7", targets="shop_id%7,month%12,target%5 84",
+        sales="sale_no,shop_id%7,month%12,paid%9 500",
+    )  # fmt: skip
+    (one,) = (each for each in result.guesses if "sales.(" in each.what)
+    assert one.chosen == "targets.(shop_id, month)"
+
+
+def test_a_second_number_of_a_row_is_no_key_beside_plural_names(tmp_path: Path) -> None:
+    result = found(tmp_path, shops="shop_id,shop_number 25", depots="depot_no,shops_id%25 80")
+    assert links(result) == {"depots.shops_id > shops.shop_id"}
+
+
+def test_texts_that_are_called_as_a_table_refer_to_its_names(tmp_path: Path) -> None:
+    (tmp_path / "loot.csv").write_text(
+        "block,n\n" + "".join(f"stone_{n % 30:02},{n % 4}\n" for n in range(90))
+    )
+    (tmp_path / "blocks.csv").write_text(
+        "id,name,n\n" + "".join(f"{n},stone_{n:02},{n % 7}\n" for n in range(40))
+    )
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"loot.block > blocks.name"}
+
+
+def test_numbers_below_zero_are_no_keys_with_dashes(tmp_path: Path) -> None:
+    states = [f"{n},{n % 15 - 9},{n % 7}" for n in range(1, 200)]
+    (tmp_path / "states.csv").write_text("\n".join(["id,old_state,x", *states]) + "\n")
+    assert links(discover([str(tmp_path)], "file:///m/")) == set()
+
+
 TWINS = {"calls": "call_no,demo_id%40 300", "demo_a": "demo_id,x%3 40", "demo_b": "demo_id,y%3 40"}
 
 

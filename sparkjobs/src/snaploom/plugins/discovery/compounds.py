@@ -1,4 +1,4 @@
-"""Relationships by several columns, between sources that no single one joins."""
+"""Relationships by several columns, and those that databases declare."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from snaploom.plugins.discovery import names
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
 from snaploom.plugins.discovery.keys import Key, names_own_table
-from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
+from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship, is_copy, rows_per_key
 from snaploom.plugins.discovery.scratch import combined, inclusion
 
@@ -19,6 +19,8 @@ _OF_LISTS = frozenset({"line", "position", "pos", "sequence", "seq", "row", "zei
 """Words of numbers that count the rows of a list."""
 _MOST_ROLES = 6
 """Combinations of columns that may refer to one key."""
+_CERTAIN = 20.0
+"""Odds of what a database declares."""
 
 
 def compound_relationships(
@@ -105,6 +107,12 @@ def doubt_about(
     return (
         f"{parent.name} has only numbers beside it, and may have sums" if rest and are_sums else ""
     )
+
+
+def is_period(column: ColumnProfile) -> bool:
+    """Whether a column has dates, or is called as a part of the calendar: facts share these."""
+    is_named = not (names.ORDINALS - _OF_LISTS).isdisjoint(names.words_of(column.name))
+    return is_named or column.type.family in (Family.DATE, Family.TIME)
 
 
 def _counted(one: Relationship, child: SourceProfile) -> str:
@@ -206,3 +214,32 @@ def _alike(
     extent = len(theirs.base)
     is_role = mine.base[:extent] == theirs.base or mine.base[-extent:] == theirs.base
     return _ROLE if theirs.base and theirs.has_id and mine.has_id and is_role else 0.0
+
+
+def of_foreign_key(
+    child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
+) -> Relationship:
+    """The relationship that a database declares by a foreign key."""
+    mine = [child.column(name) for name in key.columns]
+    theirs = [parent.column(name) for name in key.parent_columns]
+    keys = combined([column.values for column in mine])
+    if len(mine) == 1:
+        share = inclusion(mine[0].values, theirs[0].values)
+    else:
+        others = combined([column.values for column in theirs])
+        share = inclusion(keys, others)
+    own = primary.get(child.name)
+    mean, beside = rows_per_key(child, keys, parent.rows)
+    return Relationship(
+        child=child.name,
+        child_columns=key.columns,
+        parent=parent.name,
+        parent_columns=key.parent_columns,
+        included=share,
+        likeness=1.0,
+        odds=_CERTAIN,
+        is_one_to_one=own is not None and set(own.columns) == set(key.columns),
+        rows_per_key=mean,
+        rows_beside=beside,
+        declared_as=key.name,
+    )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 
 import networkx as nx
 
@@ -115,6 +116,8 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
             share *= one.used  # rows that the root does not have, as sales without a return
         shares.setdefault(node.table, share)
     worth = sum(shares.values()) - 1.0
+    if not profiles[name].rows:
+        return -inf
     if worth > 0 and _is_link(name, profiles[name], found):
         worth -= _LINK_COST
     mine = [r for r in found.declared if r.child == name and r.parent != name]

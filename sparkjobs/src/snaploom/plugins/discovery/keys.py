@@ -1,6 +1,5 @@
 """Keys of sources: sets of columns by which the rows of a snapshot are distinguished."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -114,11 +113,8 @@ def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | Non
     singles = single_keys(profile)
     if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
         return singles[0]
-    identified = list(_of_identifiers(profile, compounds))
+    identified = (
+        key for key in compounds
+        if any(column_words(name, profile.prefix).has_id for name in key.columns)
+    )  # fmt: skip
     return next(iter((*identified, *singles, *compounds)), None)
-
-
-def _of_identifiers(profile: SourceProfile, keys: tuple[Key, ...]) -> Iterator[Key]:
-    for key in keys:
-        if any(column_words(name, profile.prefix).has_id for name in key.columns):
-            yield key

@@ -161,7 +161,10 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
     if prefix and len(words) > 1 and words[0] == prefix:
         words = words[1:]
     counts = len(words) > 1 and words[0] in COUNTERS and (words[1] == "of" or is_plural(words[-1]))
-    base = [word for word in words if counts or word not in ID_WORDS]
+    base = [
+        word for place, word in enumerate(words)
+        if counts or word not in ID_WORDS or (word == "ref" and 0 < place < len(words) - 1)
+    ]  # fmt: skip
     has_id = len(base) < len(words)
     if not has_id:
         split = [_split(word) for word in base]
@@ -277,11 +280,6 @@ def _covered(words: tuple[str, ...], others: tuple[str, ...]) -> float:
     return min(best)
 
 
-def _initials(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether one word is made of the first letters of several, as `oi` of order_items."""
-    return len(words) == 1 and len(others) > 1 and words[0] == "".join(o[0] for o in others)
-
-
 def abbreviates(word: str, words: tuple[str, ...]) -> bool:
     """Whether a word is made of beginnings of several, as `hdemo` of household_demographics."""
     ends = {0}
@@ -332,7 +330,8 @@ def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     if len(base) < len(table):
         ends = _covered(base, table[-len(base) :])
         begins = _covered(base, table[: len(base)])
-        return max(0.85 * ends, 0.6 * begins, 0.6 * joined, 0.75 * _initials(base, table))
+        is_short = base == ("".join(word[0] for word in table),)  # oi of order_items
+        return max(0.85 * ends, 0.6 * begins, 0.6 * joined, 0.75 * is_short)
     return 0.6 * _covered(table, base[: len(table)])
 
 

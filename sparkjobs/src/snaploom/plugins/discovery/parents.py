@@ -15,7 +15,12 @@ from math import exp, inf, log
 
 import networkx as nx
 
-from snaploom.plugins.discovery.compounds import compound_relationships, doubt_about
+from snaploom.plugins.discovery.compounds import (
+    compound_relationships,
+    doubt_about,
+    is_period,
+    of_foreign_key,
+)
 from snaploom.plugins.discovery.foundfiles import (
     FEW_VALUES,
     INCLUDED_LIKE_NAME,
@@ -32,13 +37,7 @@ from snaploom.plugins.discovery.foundfiles import (
 from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
 from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, is_plural, table_words
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.relationships import (
-    Relationship,
-    Verdict,
-    candidates,
-    is_copy,
-    of_foreign_key,
-)
+from snaploom.plugins.discovery.relationships import Relationship, Verdict, candidates, is_copy
 from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5
@@ -216,10 +215,14 @@ def _compounds(
             others.append(LeftOut(ones[0].source, f"several sources have this key: {targets}"))
             continue
         (one,) = homes
-        all_refer = all((one.child, (column,)) in referring for column in one.child_columns)
-        ends = profiles[one.child], profiles[one.parent]
-        why = doubt_about(one, *ends, primary.get(one.parent), all_refer=all_refer)
-        if not all_refer and not why:
+        child = profiles[one.child]
+        rest = [c for c in one.child_columns if (one.child, (c,)) not in referring]
+        main = primary.get(one.parent)
+        why = doubt_about(one, child, profiles[one.parent], main, all_refer=not rest)
+        is_shared = len(rest) < len(one.child_columns) and all(
+            is_period(child.column(name)) for name in rest
+        )
+        if not is_shared and not why:
             clear.append(one)
             continue
         unsure.append(Choice((one,), None if why else one, False, _effect(one, profiles), why))
@@ -290,8 +293,7 @@ def _choice(
     if (
         best.normalize
         or best.likeness < least
-        or (best.is_by_chance and not best.is_at_home)
-        or (best.is_by_chance and best.included.share < INCLUDED_LIKE_NAME)
+        or best.is_unsure
         or (best.included.compared == 1 and best.likeness < 1)
     ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
@@ -307,12 +309,17 @@ def _choice(
 def _homes(
     ones: Sequence[Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> list[Relationship]:
-    """Candidates without those whose key refers to another one itself, as details of orders."""
+    """Candidates without those whose key surely refers to another one, as details of orders."""
     keys = set(map(_target, ones))
     return [
         one
         for one in ones
-        if not any(_target(above) in keys for above in options.get(_target(one), ()))
+        if not any(
+            _target(above) in keys
+            and above.included.share >= INCLUDED_LIKE_NAME
+            and not above.is_unsure
+            for above in options.get(_target(one), ())
+        )
     ]
 
 

@@ -30,10 +30,11 @@ from snaploom.plugins.discovery.names import (
     key_likeness,
     names_a_person,
     names_more,
+    stem,
     table_likeness,
     table_words,
 )
-from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
+from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.types.merge import explains_more
 
 _MANY_NUMBERS = 20
@@ -65,12 +66,12 @@ _COPIED_COLUMNS = 0.8
 _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
+_LEAST_USED = 0.5
+"""Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
-_CERTAIN = 20.0
-"""Odds of what a database declares."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ class Relationship:
     """Share that is included without them."""
     is_by_chance: bool = False
     """Whether values prove nothing, as those of any column would be included."""
-    is_at_home: bool = True
-    """Whether the columns that refer name the parent's table, whatever its key is called."""
+    is_unsure: bool = False
+    """Whether names and the share of keys that are used leave room for another meaning besides."""
     is_guess: bool = False
     """Whether it was chosen without certainty, and nobody confirmed it."""
     as_of: AsOf | None = None
@@ -211,13 +212,16 @@ def judge(
     written = scratch.inclusion(column.values, target.values)
     if likeness >= SAME_NAME:
         written = _known(column, target, written)
-    share, steps = _normalized(column, target, written) if likeness >= LIKE_NAME else (written, ())
+    is_spelt = likeness >= LIKE_NAME and Family.TEXT in (column.type.family, target.type.family)
+    share, steps = _normalized(column, target, written) if is_spelt else (written, ())
     used = min(1.0, share.share * column.values.distinct / max(1, target.values.distinct))
     if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
         share = replace(share, share=min(1.0, share.share * parent.rows / max(1, target.rows)))
-    own = primary.get(child.name)
+    is_own = _is_main(child, column, primary)
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
+    fit = _fit(share.share, used, column, parent, target)
+    is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -225,15 +229,21 @@ def judge(
         parent_columns=(target.name,),
         included=share,
         likeness=round(likeness, 3),
-        odds=_odds(likeness, share.share, used, child, column, parent, target),
-        is_one_to_one=own is not None and own.columns == (column.name,),
+        odds=_odds(likeness, share.share, fit, child, column, parent, target),
+        is_one_to_one=is_own,
         rows_per_key=mean,
         rows_beside=beside,
         used=used,
         normalize=steps,
         as_written=written.share,
         is_by_chance=is_sequence(target),
-        is_at_home=child is parent or _home(child, column, parent) >= LIKE_NAME,
+        is_unsure=is_sequence(target)
+        and (
+            share.share < INCLUDED_LIKE_NAME
+            or (child is not parent and _home(child, column, parent) < LIKE_NAME)
+            or (child is not parent and fit < _LEAST_USED and not is_named)
+            or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
+        ),
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
     limit = (
@@ -358,7 +368,7 @@ def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
 def _odds(
     likeness: float,
     share: float,
-    used: float,
+    fit: float,
     child: SourceProfile,
     column: ColumnProfile,
     parent: SourceProfile,
@@ -367,8 +377,7 @@ def _odds(
     """The logarithm of the odds that a pair of columns is a relationship.
 
     The weights are those with which few pairs of data sets whose truth is known stay undecided.
-    Numbers that are a sequence give no evidence by being included. That a column uses the first few
-    keys of a sequence only, though it has rows enough for others, is evidence against it.
+    Numbers that are a sequence give no evidence by being included.
     """
     counts = is_sequence(target)
     distinct = column.values.distinct
@@ -380,10 +389,26 @@ def _odds(
         names -= 1
     home = _home(child, column, parent)
     home = _HOME if home >= NAMED else home
+    fits = 0.8 * log(max(_LEAST_FIT, fit))
+    return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + fits + evidence, 4)
+
+
+def _fit(
+    share: float, used: float, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> float:
+    """Share of a sequence of keys that a column uses, over that which as many rows use by chance.
+
+    That it uses the first few only, though it has rows enough for others, is evidence against it.
+    """
     rows = (column.rows - column.nulls) * share
     expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
-    fit = log(max(_LEAST_FIT, min(1.0, used / expected))) if expected > 0 and counts else 0.0
-    return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + 0.8 * fit + evidence, 4)
+    return min(1.0, used / expected) if expected > 0 and is_sequence(target) else 1.0
+
+
+def _counts_itself(child: SourceProfile, key: ColumnProfile) -> bool:
+    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors."""
+    base = column_words(key.name, child.prefix).base
+    return is_sequence(key) and table_likeness(base, table_words(child.name)) >= LIKE_NAME
 
 
 def _home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
@@ -412,35 +437,6 @@ def rows_per_key(child: SourceProfile, keys: scratch.Values, parents: float) -> 
     return mean, max(mean, each.rows_beside())
 
 
-def of_foreign_key(
-    child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
-) -> Relationship:
-    """The relationship that a database declares by a foreign key."""
-    mine = [child.column(name) for name in key.columns]
-    theirs = [parent.column(name) for name in key.parent_columns]
-    keys = scratch.combined([column.values for column in mine])
-    if len(mine) == 1:
-        share = scratch.inclusion(mine[0].values, theirs[0].values)
-    else:
-        others = scratch.combined([column.values for column in theirs])
-        share = scratch.inclusion(keys, others)
-    own = primary.get(child.name)
-    mean, beside = rows_per_key(child, keys, parent.rows)
-    return Relationship(
-        child=child.name,
-        child_columns=key.columns,
-        parent=parent.name,
-        parent_columns=key.parent_columns,
-        included=share,
-        likeness=1.0,
-        odds=_CERTAIN,
-        is_one_to_one=own is not None and set(own.columns) == set(key.columns),
-        rows_per_key=mean,
-        rows_beside=beside,
-        declared_as=key.name,
-    )
-
-
 def _are_counters(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> bool:
@@ -451,11 +447,6 @@ def _are_counters(
     return bool(base) and all(
         table_likeness(base, table_words(each.name)) < LIKE_NAME for each in (child, parent)
     )
-
-
-def _is_coded(column: ColumnProfile) -> bool:
-    """Whether texts are as short as codes of countries or airports are."""
-    return 0 < column.mean_length <= _CODE_LENGTH
 
 
 def _names_own_table(
@@ -533,9 +524,11 @@ def _likeness_as(
     is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id)
     if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
         # One of the codes of a country, as long as the column's.
-        is_code |= abs(column.mean_length - target.mean_length) < 1 and _is_coded(target)
+        is_code |= other.whole == ("name",) or (
+            abs(column.mean_length - target.mean_length) < 1 and target.mean_length <= _CODE_LENGTH
+        )
     is_aggregate = other.has_id and not AGGREGATED.isdisjoint(table_words(parent.name))
-    is_base = words.base[-len(other.base) :] == other.base
+    is_base = list(map(stem, words.base))[-len(other.base) :] == list(map(stem, other.base))
     if not is_main and is_base and words.whole[-1] != other.whole[-1]:
         likeness *= _OTHER_WORD  # store_number of stores whose key is store_id
     if is_aggregate or (not is_main and not is_code and not is_key):

@@ -16,11 +16,7 @@ from snaploom.plugins import discovery
 if TYPE_CHECKING:
     from snaploom.plugins.discovery.discover import Discovery
     from snaploom.plugins.discovery.foundfiles import Question
-    from snaploom.plugins.discovery.profiles import (
-        DatabaseAddress,
-        DatabaseContent,
-        SourceProfile,
-    )
+    from snaploom.plugins.discovery.profiles import SourceProfile
 
 MOST_SHOWN = 20
 """Things of one kind that are printed; the files have more of them."""
@@ -46,7 +42,7 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
         f"file://{target}/",
         options.root,
         _Terminal() if options.is_asking and folder is not None else _nobody,
-        _read,
+        lambda address: discovery.read_database(address),
         only=options.only,
         without=options.without,
         **given,
@@ -65,10 +61,6 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
         console.print(f"wrote {folder / name}", markup=False)
     _show_found(found)
     return found.declarations.output.resource.name
-
-
-def _read(address: DatabaseAddress) -> DatabaseContent:
-    return discovery.read_database(address)
 
 
 def _show_found(found: Discovery) -> None:
