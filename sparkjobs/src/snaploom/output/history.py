@@ -113,7 +113,8 @@ def changed_settings(
     return tuple(
         name
         for name in fixed
-        if fixed[name] != asked.get(name, fixed[name]) and not (name == "root" and accept_root_change)
+        if fixed[name] != asked.get(name, fixed[name])
+        and not (name == "root" and accept_root_change)
     )
 
 

@@ -120,7 +120,7 @@ class TableCommits:
         )
 
     def catch_up(self, *, writes: bool = True) -> FolderState:
-        """The state with all commits that the table has and the log lacks, written unless told.
+        """The state with all commits that the table has and the log lacks; stored if `writes`.
 
         Raises:
             ManifestCorrupt: the meaning of a commit is missing.
