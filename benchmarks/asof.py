@@ -202,7 +202,7 @@ def in_turn(jobs: Mapping[str, Callable[[Path], None]], repeat: int) -> dict[str
     """
     seconds: dict[str, list[float]] = {side: [] for side in jobs}
     for number in range(repeat + 1):
-        for side in jobs if number % 2 else reversed(jobs):
+        for side in jobs if number % 2 else reversed(list(jobs)):
             taken = timed(partial(jobs[side], fresh(folder_of(side))))
             note(f"{side}: {taken:.2f} s")
             if number:

@@ -318,7 +318,7 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
         (
             "native memory of an executor",
             "with Comet as much as its heap",
-            lambda one: f"{one.executor_native // GIBI} GiB" if one.executor_native else "",
+            lambda one: f"{one.executor_native // GIBI} GiB" if one.executor_native else "none",
         ),
         (
             "disk of an executor",
@@ -342,7 +342,13 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
         ),
         ("size of the output", "N w", lambda one: f"{one.published / GIBI:,.0f} GiB"),
     ]
-    return [[what, how, *(show(found) for _, found in derived)] for what, how, show in lines]
+    rows = []
+    for what, how, show in lines:
+        cells = [show(found) for _, found in derived]
+        pairs = zip(cells[::2], cells[1::2], strict=True)
+        shown = ((plain, "" if native == plain else native) for plain, native in pairs)
+        rows.append([what, how, *(cell for pair in shown for cell in pair)])
+    return rows
 
 
 _KEYS = {

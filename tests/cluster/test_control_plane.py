@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -21,6 +22,8 @@ from support.cluster.cluster import (
     running_control_plane,
 )
 from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.clusternode import what_is_missing
+from support.cluster.wholecluster import IMAGES
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import run, stand_in
 
@@ -269,6 +272,17 @@ def test_engine_that_is_missing_is_named_in_a_line():
     done = run([SCRIPT, "true"], KIND_EXPERIMENTAL_PROVIDER="absent")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "Not run: kind needs Docker, Podman or nerdctl: absent is not installed\n"
+
+
+@pytest.mark.parametrize(
+    ("free", "room", "lacking"),
+    [(0.9, 0, "1.0"), (1, 0, ""), (6.9, IMAGES, "7.0"), (7, IMAGES, "")],
+)
+def test_room_that_a_node_lacks_is_named(tmp_path, monkeypatch, free, room, lacking):
+    disk = SimpleNamespace(total=100e9, free=free * 1e9)
+    monkeypatch.setattr(shutil, "disk_usage", {tmp_path: disk}.__getitem__)
+    named = [each for each in what_is_missing(tmp_path, room) if "disk" in each]
+    assert named == ([f"{lacking} GB of free disk space in {tmp_path}"] if lacking else [])
 
 
 @contextmanager

@@ -34,7 +34,12 @@ from support.cluster.wholeflights import (
     upload,
 )
 from support.documentation.examples import Example, copy_example, published_files
+from support.servers import s3servers
+from support.servers.databases import fetched_jars
+from support.servers.postgresserver import Postgres
 from support.servers.s3servers import BUCKET, SECRET_KEY, running_versitygw
+from support.servers.storefixtures import running_catalog
+from support.weaving.oldspark import DUCKDB_READER
 
 from snaploom.models.kinds import KINDS
 from snaploom.models.schemas import crd_name
@@ -97,6 +102,8 @@ MARCH = "2013-03-31T00:00:00Z"
 NATIVE = "outputdataset/flights-native"
 NAMESPACES = ("flights", "flights-bucket")
 """In which jobs run."""
+ALLOWED = ["spark.jars", "spark.sql.catalog."]
+"""Settings of Spark that outputs may have beyond the list."""
 
 
 @pytest.fixture(scope="module")
@@ -214,8 +221,9 @@ def upgraded(applied: Flights, kept: Kept, installed: WholeCluster, stages: Stag
     chart = installed.newer.chart
     if installed.newer == installed.first:
         chart = raised_chart(chart, tmp_path_factory.mktemp("chart"))
+    settings = {"logs": {"level": "debug"}, "allow": {"sparkConf": ALLOWED}}
     with stages.stage("chart upgraded"):
-        installed.upgrade(chart, {"logs": {"level": "debug"}}, *NAMESPACES)
+        installed.upgrade(chart, settings, *NAMESPACES)
     return applied
 
 
@@ -245,14 +253,9 @@ class Native:
 @pytest.fixture(scope="module")
 def native(upgraded: Flights, third: Raw, stages: Stages) -> Native:
     """The output once more, woven natively by two executors whose pods stay, and deleted again."""
-    (declared,) = (each for each in documents(EXAMPLE) if each["kind"] == "OutputDataset")
-    declared["metadata"]["name"] = "flights-native"
-    declared["spec"]["outputFolder"]["folderUri"] = f"file://{PLACE}/native/"
     stay = {"spark.kubernetes.executor.deleteOnTermination": "false"}
-    declared["spec"]["run"]["spark"] |= {
-        "accelerator": "COMET", "executor": {"instances": 2}, "sparkConf": stay
-    }  # fmt: skip
-    upgraded.apply(declared)
+    spark = {"accelerator": "COMET", "executor": {"instances": 2}, "sparkConf": stay}
+    upgraded.apply(another_output("native", spark))
     with stages.stage("snapshots woven natively"):
         upgraded.wait(NATIVE)
     upgraded.await_end_of_run(NATIVE)
@@ -262,6 +265,42 @@ def native(upgraded: Flights, third: Raw, stages: Stages) -> Native:
     found = Native(output, report, pods_of(upgraded, output, "executor"))
     upgraded.kubectl("delete", NATIVE)
     return found
+
+
+@pytest.fixture(scope="module")
+def read_elsewhere(upgraded: Flights, bucket: Bucket, postgres: Postgres, stages: Stages,
+                   tmp_path_factory: pytest.TempPathFactory) -> Path:  # fmt: skip
+    """The output as a table of a catalog, which DuckDB has copied in a pod of its own to a file."""
+    flights, folder = bucket.flights, tmp_path_factory.mktemp("catalog")
+    (jar,) = fetched_jars("tables").glob("iceberg-spark-runtime-*.jar")
+    program = shutil.copytree(s3servers.installed("apart", "duckdbtables"), folder / "duckdb",
+                              ignore=shutil.ignore_patterns("*delta*"))  # fmt: skip
+    flights.open_console()
+    for copied in (jar, program):
+        flights.copy_in(copied)
+    with running_catalog(folder, postgres, flights.whole.host, bucket.server) as catalog:
+        spark = {
+            "spark.jars": f"local://{PLACE}/{jar.name}",
+            "spark.sql.catalog.lake.type": "rest",
+            "spark.sql.catalog.lake.uri": catalog.endpoint,
+            # Iceberg's own client of S3 needs more of Amazon's SDK than is in the image.
+            "spark.sql.catalog.lake.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        }
+        output = another_output("table", {"executor": {"instances": 0}, "sparkConf": spark})
+        output["spec"]["outputFolder"] |= {
+            "dataFormat": "ICEBERG", "table": {"catalog": "lake", "name": "flights.wide"}
+        }  # fmt: skip
+        mounts = output["spec"]["run"]["spark"]["podTemplate"]
+        secret, declared = in_bucket([output], bucket.server)
+        settings = declared["spec"]["run"]["spark"]
+        flights.open_reader(settings["podTemplate"])
+        settings["podTemplate"] |= mounts
+        flights.apply(secret, declared)
+        with stages.stage("table of a catalog"):
+            flights.wait("outputdataset/flights-table")
+        arguments = (f"{PLACE}/{program.name}", "flights.wide", catalog.endpoint)
+        flights.run_in_reader(DUCKDB_READER, *arguments, f"{PLACE}/read.parquet")
+    return flights.copy_out("read.parquet", folder / "read.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +323,15 @@ def uninstalled(deleted: Flights, installed: WholeCluster, stages: Stages) -> se
         kinds = "pods,replicasets.apps,leases"
         installed.cluster.kubectl("wait", kinds, "--all", "--for=delete", PATIENCE, "-n", NAMESPACE)
     return everything(installed)
+
+
+def another_output(name: str, spark: Raw) -> Raw:
+    """The example's output with another name and folder, and these settings of its runs."""
+    (declared,) = (each for each in documents(EXAMPLE) if each["kind"] == "OutputDataset")
+    declared["metadata"]["name"] = f"flights-{name}"
+    declared["spec"]["outputFolder"]["folderUri"] = f"file://{PLACE}/{name}/"
+    declared["spec"]["run"]["spark"] |= spark
+    return declared
 
 
 def january(local: Example) -> dict[str, Path]:
@@ -505,6 +553,14 @@ def test_natively_woven_rows_are_those_of_a_run_on_a_laptop(
     here = published_files(local.folder / "wide")
     assert snapshots(native.output) == ROWS
     assert [differences(there[time], here[time]) for time in ROWS] == [[], [], []]
+
+
+@pytest.mark.in_a_bucket
+def test_table_of_a_catalog_is_read_by_a_pod_that_knows_nothing_of_us(
+    read_elsewhere: Path, local: Example
+) -> None:
+    here = published_files(local.folder / "wide")
+    assert differences([str(read_elsewhere)], here[JANUARY]) == []
 
 
 def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from documentation.pagesession import IN_A_SESSION
 from support.documentation.examples import BIN, Shell, processes
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, Block, Command, commands_of, pattern_of
-from support.documentation.pagesession import IN_A_SESSION
 
 AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot", "correct-history")
 """How-tos that go on in the tutorial's folder."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from documentation.pagesession import PageSession
 from pyspark.sql import SparkSession
 from support.documentation.pages import DOCS
-from support.documentation.pagesession import PageSession
 from support.servers.keyservices import MemoryKeyService, transit_server
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.weaving.sparksession import compiled

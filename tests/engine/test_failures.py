@@ -227,6 +227,10 @@ def test_an_error_of_ours_stays_what_it_is():
     assert translate(error) is error
 
 
+FAILURE = "org.apache.iceberg.exceptions.ServiceFailureException: Server error:"
+"""What Iceberg puts before the answer of a catalog."""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -236,6 +240,16 @@ def test_an_error_of_ours_stays_what_it_is():
         ),
         ("java.lang.IllegalStateException: odd.", "odd"),
         ("", "Spark failed without a message"),
+        (f'{FAILURE} null: {{\n"url":"/v1",\n"message":"a: b"\n}}', "Server error: a: b"),
+        (
+            f'{FAILURE} null: {{"error": {{"type": "T", "message": "no\\nroom", "stack": ["x"]}}}}',
+            "Server error: T: no",
+        ),
+        (f"{FAILURE} null: <html>\n<title>It&#39;s shut</title>\n{{x}}", "Server error: It's shut"),
+        (f'{FAILURE} null: {{\n"status": 500\n}}', 'Server error: { "status": 500 }'),
+        (f'{FAILURE} T: not {{"type": "int"}}', 'Server error: T: not {"type": "int"}'),
+        (f"{FAILURE} T: no {{room}}\n", "Server error: T: no {room}"),
+        (f"{FAILURE} T: " + '{"a":' * 100_000, ("Server error: T: " + '{"a":' * 200)[:599] + "…"),
     ],
 )
 def test_a_message_is_cut_to_its_sentence(text, expected):

@@ -13,6 +13,7 @@ from snaploom.engine.keys import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving
 from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.sources.files.checks import SPREADING, choose_spreading
 
 pytestmark = pytest.mark.spark
 
@@ -183,6 +184,55 @@ def test_grouped_child_and_parent_are_shuffled_once_each(
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 2
 
 
+FULL, HOLES = ["id AS a", "id AS b"], ["id AS a", "nullif(id, 3) AS b"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "names", "spread"),
+    [
+        (FULL, "*", {"a", "b"}, "false"),
+        (FULL, "b, a AS other, 1 AS `_snapshot`", {"b"}, "false"),
+        (HOLES, "*", {"a"}, "false"),
+        (HOLES, "*", {"b"}, "true"),
+        (HOLES, "b AS a, a AS b", {"a"}, "true"),
+        (FULL, "nullif(a, 3) AS a", {"a"}, "true"),
+        (FULL, "*", None, "true"),
+    ],
+)
+def test_rows_are_spread_unless_a_file_shows_no_null(
+    spark: SparkSession, tmp_path: Path, written, read, names, spread
+) -> None:
+    spark.range(0, 9, 1, 1).selectExpr(*written).write.parquet(f"{tmp_path}/a b")
+    spark.read.parquet(f"{tmp_path}/a b").createOrReplaceTempView("rows_of_files")
+    frame = spark.sql(f"SELECT {read} FROM rows_of_files")
+    choose_spreading(spark, [(frame.unionAll(frame), names)])
+    assert spark.conf.get(SPREADING) == spread
+
+
+def test_rows_of_unknown_files_are_spread(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(9).write.parquet(f"{tmp_path}/files")
+    spark.range(9).write.csv(f"{tmp_path}/texts")
+    files, texts = spark.read.parquet(f"{tmp_path}/files"), spark.read.csv(f"{tmp_path}/texts")
+    for frame, name in ((spark.range(9), "id"), (texts, "_c0")):
+        choose_spreading(spark, [(files, {"id"}), (frame, {name})])
+        assert spark.conf.get(SPREADING) == "true"
+    for file in (tmp_path / "files").glob("*.parquet"):
+        file.unlink()
+    choose_spreading(spark, [(files, {"id"})])
+    assert spark.conf.get(SPREADING) == "true"
+
+
+@pytest.mark.parametrize(("key", "spread"), [("id % 9", 0), ("nullif(id, 5)", 2)])
+def test_rows_are_spread_for_null_keys_where_there_are_any(
+    spark: SparkSession, tmp_path: Path, key: str, spread: int
+) -> None:
+    frames = {name: stored(spark, tmp_path, name, key) for name in ("l", "r")}
+    loom = Loom("l", ["r"], [same_key("k", "l r", "long")])
+    plan = physical_plan(spark, Weaving(loom.weave(frames)).frame)
+    knows_how = spark.version >= "4.3"
+    assert plan.count("nullawarehashpartitioning") == spread * knows_how
+
+
 def test_children_that_share_a_key_shuffle_the_parent_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -191,23 +241,29 @@ def test_children_that_share_a_key_shuffle_the_parent_once(
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 3
 
 
-def stored(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+def stored(spark: SparkSession, folder: Path, name: str, key: str = "id % 9") -> DataFrame:
     """Rows in files, so that a plan has something to shuffle."""
-    spark.range(100).selectExpr("id % 9 as k", "id as v").write.parquet(str(folder / name))
+    rows = spark.range(0, 100, 1, 1).selectExpr(f"{key} as k", "id as v")
+    rows.write.parquet(str(folder / name))
     return spark.read.parquet(str(folder / name))
 
 
 def exchanges(spark: SparkSession, frame: DataFrame) -> int:
-    """Exchanges in the physical plan without broadcasts, which depend on sizes."""
+    """Exchanges in the physical plan."""
+    return physical_plan(spark, frame).count("Exchange ")
+
+
+def physical_plan(spark: SparkSession, frame: DataFrame) -> str:
+    """The physical plan without broadcasts, which depend on sizes."""
     threshold = "spark.sql.autoBroadcastJoinThreshold"
     before = spark.conf.get(threshold)
     spark.conf.set(threshold, "-1")
     try:
-        plan = frame._jdf.queryExecution().executedPlan().toString()
+        plan = str(frame._jdf.queryExecution().executedPlan().toString())
     finally:
         spark.conf.set(threshold, before)
     assert "SortMergeJoin" in plan
-    return plan.count("Exchange ")
+    return plan
 
 
 def warnings_of(

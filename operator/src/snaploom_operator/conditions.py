@@ -1,10 +1,59 @@
-"""Status conditions: types, reasons, and limits of sizes."""
+"""Status conditions: types, reasons, and texts within limits of sizes."""
 
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
+
+from snaploom.models.base import ApiModel
 
 MOST_BYTES = 32 * 1024
 """Most bytes of a whole status, as JSON."""
+
+
+_MORE = "…"
+
+_Item = TypeVar("_Item")
+_Model = TypeVar("_Model", bound=ApiModel)
+
+
+def fit_text(text: str, most: int) -> str:
+    """A text, truncated to some bytes of JSON; truncated texts end in an ellipsis."""
+    if len(text) * 6 <= most or _bytes(text) <= most:  # "\\u0000" is the longest form
+        return text
+    low, high = 0, min(len(text), most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _bytes(text[:middle] + _MORE) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low] + _MORE
+
+
+def fit_items(items: Iterable[_Model], most: int) -> tuple[_Model, ...]:
+    """The first models that fit into some bytes of JSON."""
+    return _fitting(items, most, lambda item: len(item.dump_json().encode()))
+
+
+def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...]:
+    """The first texts, each truncated, that fit into some bytes of JSON."""
+    return _fitting((fit_text(text, most_each) for text in texts), most, _bytes)
+
+
+def _fitting(items: Iterable[_Item], most: int, size: Callable[[_Item], int]) -> tuple[_Item, ...]:
+    kept: list[_Item] = []
+    for item in items:
+        most -= size(item) + 1
+        if most < 0:
+            break
+        kept.append(item)
+    return tuple(kept)
+
+
+def _bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def joined(*parts: str) -> str:

@@ -274,15 +274,6 @@ def is_past(start: str | None, seconds: float, now: EpochNanos) -> bool:
     return since is None or since > now or now >= later(since, seconds)
 
 
-def has_lasted(start: str | None, seconds: float, now: EpochNanos) -> bool:
-    """Return whether something that began at a time has certainly lasted some seconds.
-
-    In doubt it is False, unlike `is_past`: nothing is stopped because a clock was set back.
-    """
-    since = known_instant(start)
-    return since is not None and now >= later(since, seconds)
-
-
 def seconds_until(instants: Iterable[EpochNanos | None], now: EpochNanos) -> float | None:
     """Seconds until the first of some instants that are not past; None when there is none."""
     ahead = [instant for instant in instants if instant is not None and instant > now]

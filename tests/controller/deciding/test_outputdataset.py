@@ -32,11 +32,10 @@ from snaploom.models.report import LatestSnapshot, PublishedSnapshot, Report
 from snaploom.models.run import LastRun, Submitter
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom_operator.conditions import MOST_BYTES
+from snaploom_operator.conditions import MOST_BYTES, fit_items, fit_text, fit_texts
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.readiness import GRACE_SECONDS
 from snaploom_operator.decide.runview import DecideSettings
-from snaploom_operator.decide.statuses import fit_items, fit_text, fit_texts
 from snaploom_operator.decision import (
     Create,
     Decision,

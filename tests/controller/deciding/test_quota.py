@@ -22,7 +22,13 @@ from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, Submitter
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import Decision, ObservedOutput
-from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
+from snaploom_operator.objects import (
+    Application,
+    ApplicationState,
+    DriverPod,
+    FoundReport,
+    ref_of,
+)
 from snaploom_operator.settings import OperatorSettings, QueueScheduler
 from snaploom_operator.store.entries import ChildReader
 from snaploom_operator.submit.applications import FORMS
@@ -240,7 +246,7 @@ def test_pod_is_gated_as_long_as_it_has_a_gate(
         "spec": {"schedulingGates": [{"name": gate} for gate in gates]},
         "status": {"phase": "Pending", "conditions": [condition]},
     }  # fmt: skip
-    child = ChildReader(()).read(pod, 1)
+    child = ChildReader(()).read(ref_of(pod), 1, pod)
     assert child is not None
     assert getattr(child.view, "unscheduled", None) == unscheduled
 
@@ -265,6 +271,6 @@ def test_answer_of_a_queue_is_read_until_it_has_admitted_the_run(
         "metadata": {"name": "w", "namespace": "shop", "uid": "w1", "labels": labels},
         "status": {"conditions": found},
     }  # fmt: skip
-    child = ChildReader(()).read(workload, 1)
+    child = ChildReader(()).read(ref_of(workload), 1, workload)
     assert child is not None
     assert (child.owner_uid, child.run, getattr(child.view, "message", None)) == ("u", RUN, message)

@@ -26,8 +26,8 @@ from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndexStatus
-from snaploom_operator.decide.decide import RETRY_AFTER_CRASH, decide
-from snaploom_operator.decide.readiness import GRACE_SECONDS
+from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.readiness import GRACE_SECONDS, RETRY_AFTER_CRASH
 from snaploom_operator.decision import (
     Decision,
     ObservedIndex,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,22 @@ from pyspark.sql import SparkSession
 from support.servers.guardedproxy import Loss, first, lossy
 from support.servers.postgresserver import PASSWORD, Postgres
 from support.servers.s3servers import S3Server
+from support.servers.storefixtures import running_metastore
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, bury, now
 from support.storage.tablefolders import SCHEMA
-from support.weaving.oldspark import catalog_settings, jdbc_catalog
+from support.weaving.oldspark import catalog_settings, hive_settings, jdbc_catalog
 
-from snaploom.errors import PublicationError, SnaploomError
+from snaploom.errors import HistoryIncompatible, PublicationError, SnaploomError
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.output.folder import Folder, prepare_folder
 from snaploom.output.gc import sweep
+from snaploom.output.icebergtable import CatalogFailed
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
 from snaploom.output.replacement import restate
 from snaploom.sources.tables.iceberg import IcebergLibrary
+from snaploom.spark.jvm import jvm_of
 
 HOUR = 3600 * 1_000_000_000
 Cut = Callable[[], str | None]
@@ -115,14 +118,16 @@ class Lake:
     def name(self) -> str:
         return f"{self.catalog}.{self.namespace}.wide"
 
-    def folder(self) -> Folder:
-        """The output's folder, with a client of its own."""
+    def folder(self, alias: str = "") -> Folder:
+        """The output's folder, with a client of its own, which may know the catalog by an alias."""
         settings = SETTINGS.model_copy(
             update={"data_format": "ICEBERG", "data_compression": "ZSTD", "table": self.name}
         )
+        library = IcebergLibrary(self.spark)
+        if alias:
+            library._catalogs[self.catalog] = library._open(alias)
         store = open_store(str(self.place), create=True)
-        return prepare_folder(store, settings, IDENTITY, a_run(start=now()),
-                              library=IcebergLibrary(self.spark))  # fmt: skip
+        return prepare_folder(store, settings, IDENTITY, a_run(start=now()), library=library)
 
     def rows(self) -> list[tuple[int, int]]:
         """Rows that Spark sees: days and values."""
@@ -131,30 +136,34 @@ class Lake:
         return sorted((row.day, row.a) for row in found)
 
 
-@pytest.fixture(params=["rest", "jdbc"])
+@pytest.fixture(params=["rest", "jdbc", "hive"])
 def lake(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, rest_catalog: S3Server,
-    postgres: Postgres,
+    postgres: Postgres, metastore: int,
 ) -> Lake:  # fmt: skip
     @contextmanager
     def by_rest(loss: Loss) -> Iterator[None]:
         with lossy(rest_catalog, loss) as server:
             # Retries wait for seconds each.
             settings = {"uri": server.endpoint, "rest.client.max-retries": "1"}
-            yield from redirected(spark, "rest", settings)
+            yield from redirected(spark, catalog_settings("rest", **settings))
 
     @contextmanager
     def by_jdbc(cut: Cut) -> Iterator[None]:
         with cut_connections(postgres.port, cut) as port:
-            yield from redirected(spark, "jdbc", jdbc_catalog(port, PASSWORD))
+            yield from redirected(spark, catalog_settings("jdbc", **jdbc_catalog(port, PASSWORD)))
 
-    behind = by_rest if request.param == "rest" else by_jdbc
-    return Lake(spark, request.param, tmp_path / "wide", behind)
+    @contextmanager
+    def by_hive(cut: Cut) -> Iterator[None]:
+        with cut_connections(metastore, cut) as port:
+            yield from redirected(spark, hive_settings("hive", port))
+
+    behind = {"rest": by_rest, "jdbc": by_jdbc, "hive": by_hive}
+    return Lake(spark, request.param, tmp_path / "wide", behind[request.param])
 
 
-def redirected(spark: SparkSession, name: str, properties: dict[str, str]) -> Iterator[None]:
+def redirected(spark: SparkSession, changed: dict[str, str]) -> Iterator[None]:
     """Other settings of a catalog for clients that are opened meanwhile."""
-    changed = catalog_settings(name, **properties)
     before = {key: spark.conf.get(key, None) for key in changed}
     for key, value in changed.items():
         spark.conf.set(key, value)
@@ -168,11 +177,11 @@ def redirected(spark: SparkSession, name: str, properties: dict[str, str]) -> It
                 spark.conf.set(key, old)
 
 
-def writer(folder: Folder, *values: int) -> Callable[[str], WriteResult]:
+def writer(folder: Folder, *values: int | list[int]) -> Callable[[str], WriteResult]:
     def write(uri: str) -> WriteResult:
         path = Path(uri.removeprefix("file://"))
         path.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table({"a": pa.array(values, pa.int64())}), path / "part.parquet")
+        pq.write_table(pa.table({"a": pa.array(values)}), path / "part.parquet")
         return WriteResult(rows=len(values), schema=SCHEMA)
 
     return write
@@ -229,7 +238,7 @@ def test_commit_that_is_refused_or_not_answered_once_publishes_once(lake: Lake, 
 
 @pytest.mark.parametrize("days", [(0, 0), (0, 1)], ids=["same", "others"])
 def test_two_writers_at_once_publish_each_snapshot_once(lake: Lake, days: tuple[int, int]) -> None:
-    folders = [lake.folder(), lake.folder()]
+    folders = [lake.folder(), lake.folder("hive2" if lake.catalog == "hive" else "")]
     meet = threading.Barrier(2)
 
     def work(index: int) -> Published[Any] | AlreadyPublished:
@@ -247,6 +256,89 @@ def test_two_writers_at_once_publish_each_snapshot_once(lake: Lake, days: tuple[
     winners = sum(isinstance(one, Published) for one in ended)
     assert winners == len(set(days))
     assert lake.rows() == sorted((day, value) for day in set(days) for value in (1, 2))
+
+
+@pytest.mark.parametrize("lake", ["hive"], indirect=True)
+@pytest.mark.parametrize(
+    ("before", "fault", "found"),
+    [
+        ([], "claims that the table is there, and has none", "Table was created concurrently"),
+        ([(0, 1)], "does not serve the table", "LockException: Timed out after"),
+    ],
+    ids=["creation", "commit"],
+)
+def test_lock_that_another_keeps_is_an_error_and_nothing_is_published(
+    lake: Lake, metastore: int, before: list[tuple[int, int]], fault: str, found: str
+) -> None:
+    for day, value in before:
+        published(lake.folder(), day, value)
+    for _ in redirected(lake.spark, {"iceberg.hive.lock-timeout-ms": "10"}):
+        with locked(lake, metastore), pytest.raises(CatalogFailed, match=fault) as refused:
+            published(lake.folder(), 1, 2)
+    assert found in str(refused.value.found)
+    assert len(list((lake.place / "data").rglob("*.parquet"))) == len(before)
+    published(lake.folder(), 1, 2)
+    assert lake.rows() == [*before, (1, 2)]
+
+
+@pytest.mark.parametrize("lake", ["hive"], indirect=True)
+def test_metastore_that_keeps_types_of_columns_is_refused_with_its_setting(
+    lake: Lake, tmp_path: Path
+) -> None:
+    def lists(uri: str) -> WriteResult:
+        array = '{"type":"array","elementType":"long","containsNull":true}'
+        return replace(writer(folder, [1])(uri), schema=SCHEMA.replace('"long"', array))
+
+    with running_metastore(tmp_path, keeps_types="true") as port:
+        for _ in redirected(lake.spark, hive_settings("hive", port)):
+            folder = lake.folder()
+            with pytest.raises(HistoryIncompatible, match=r"its hive\.metastore\.disallow\."):
+                publish(folder, a_run(start=now()), a_target(0), lists, agrees)
+            published(folder, 0, 1)
+
+
+@contextmanager
+def locked(lake: Lake, port: int) -> Iterator[None]:
+    """Hold the metastore's lock of the table, as another writer does."""
+    jvm = jvm_of(lake.spark)
+    hive = jvm.org.apache.hadoop.hive
+    conf = hive.conf.HiveConf()
+    conf.set("hive.metastore.uris", f"thrift://127.0.0.1:{port}")
+    client = hive.metastore.HiveMetaStoreClient(conf)
+    api = hive.metastore.api
+    table = api.LockComponent(api.LockType.EXCLUSIVE, api.LockLevel.TABLE, lake.namespace)
+    table.setTablename("wide")
+    parts = jvm.java.util.ArrayList()
+    parts.add(table)
+    number = client.lock(api.LockRequest(parts, "another", "elsewhere")).getLockid()
+    try:
+        yield
+    finally:
+        client.unlock(number)
+        client.close()
+
+
+class SeenTooEarly:
+    """A catalog to which another client adds the namespace after it was asked for it."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+
+    def namespaceExists(self, namespace: Any) -> bool:  # noqa: N802 - as Java has it
+        self._catalog.createNamespace(namespace)
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+
+def test_namespace_that_another_run_makes_meanwhile_is_used(lake: Lake) -> None:
+    table = IcebergLibrary(lake.spark).of_catalog(lake.name)
+    late = replace(table, catalog=SeenTooEarly(table.catalog))
+    late.create(f"file://{lake.place}/", SCHEMA, "a", {"owner": "us"})
+    found = table.read()
+    assert found is not None
+    assert found.properties["owner"] == "us"
 
 
 def test_compaction_and_expiry_by_others_harm_neither_table_nor_folder(lake: Lake) -> None:
@@ -276,7 +368,7 @@ def test_password_comes_from_the_environment_and_is_shown_nowhere(
 ) -> None:
     library = IcebergLibrary(lake.spark)
     url = jdbc_catalog(postgres.port, "env:LAKE_PASSWORD")
-    for _ in redirected(lake.spark, "jdbc", url):
+    for _ in redirected(lake.spark, catalog_settings("jdbc", **url)):
         with pytest.raises(PublicationError, match="names a variable") as refused:
             library.of_catalog("jdbc.shop.wide")
         assert refused.value.found == "env:LAKE_PASSWORD"

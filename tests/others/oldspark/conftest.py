@@ -11,7 +11,13 @@ from pyspark.sql import SparkSession
 from support.servers.databases import driver_jars
 from support.servers.postgresserver import PASSWORD, Postgres
 from support.servers.s3servers import S3Server, environment_of
-from support.weaving.oldspark import catalog_settings, jdbc_catalog, s3a_jars, table_jars
+from support.weaving.oldspark import (
+    catalog_settings,
+    hive_settings,
+    jdbc_catalog,
+    s3a_jars,
+    table_jars,
+)
 from support.weaving.sparksession import make_session
 
 from snaploom.run.session.spark import s3a_settings
@@ -23,10 +29,14 @@ def spark(
     versitygw: S3Server,
     rest_catalog: S3Server,
     postgres: Postgres,
+    metastore: int,
 ) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         **catalog_settings("rest", type="rest", uri=rest_catalog.endpoint),
+        **hive_settings("hive", metastore),
+        # Writers in one process wait for each other by themselves, unless the name is another one.
+        **hive_settings("hive2", metastore),
         # Spark reads the same tables, and does not look into the environment for the password.
         **catalog_settings("jdbc", **jdbc_catalog(postgres.port, PASSWORD)),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",

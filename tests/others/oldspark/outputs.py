@@ -27,7 +27,6 @@ from support.declared.shop import (
     wide,
 )
 from support.declared.sources import by_field
-from support.servers.postgresserver import Postgres
 from support.servers.s3servers import S3Server
 from support.weaving.loom import Loom
 from support.weaving.oldspark import rows_by_duckdb, rows_of_delta
@@ -45,7 +44,6 @@ class Kind:
     """A table in the output's folder, or of a catalog."""
 
     spark: SparkSession
-    postgres: Postgres
     endpoint: str
     catalog: str
     form: str = "iceberg"
@@ -116,20 +114,18 @@ class Kind:
 
     def _newest(self, folder: Path) -> str:
         if self.catalog:
-            namespace = self.name.partition(".")[0]
-            chosen = f"WHERE table_namespace = '{namespace}'"
-            return self.postgres.run(f"SELECT metadata_location FROM iceberg_tables {chosen}")
+            log = self.spark.table(f"{self.catalog}.{self.name}.metadata_log_entries")
+            return str(max(log.collect(), key=lambda entry: entry.timestamp).file)
         versions = (folder / "iceberg" / "metadata").glob("v*.metadata.json")
         return f"file://{max(versions, key=lambda path: int(path.name.split('.')[0][1:]))}"
 
 
-@pytest.fixture(params=["", "rest", "jdbc", "delta"], ids=["folder", "rest", "jdbc", "delta"])
-def kind(
-    request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server, postgres: Postgres
-) -> Kind:
+@pytest.fixture(params=["folder", "rest", "jdbc", "hive", "delta"])
+def kind(request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server) -> Kind:
     if request.param == "delta":
-        return Kind(spark, postgres, "", "", "delta")
-    return Kind(spark, postgres, rest_catalog.endpoint, request.param)
+        return Kind(spark, "", "", "delta")
+    catalog = "" if request.param == "folder" else request.param
+    return Kind(spark, rest_catalog.endpoint, catalog)
 
 
 @pytest.fixture
@@ -306,7 +302,7 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
     assert rows(kind.table(shop.published)) == found
 
 
-@pytest.mark.parametrize("kind", [""], ids=["folder"], indirect=True)
+@pytest.mark.parametrize("kind", ["folder"], indirect=True)
 def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty(
     spark, kind, tmp_path
 ) -> None:
@@ -365,7 +361,7 @@ def _single_source(shop: Shop) -> dict[str, Any]:
     return wide
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive"], indirect=True)
 def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(
     spark, kind, shop
 ) -> None:
@@ -381,7 +377,7 @@ def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed
     assert (result.code, found) == (1, [("TABLE", SECOND_DAY)])
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc", "delta"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
 def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
     spark, kind, shop
 ) -> None:

@@ -7,6 +7,7 @@ names them.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from support.cluster.cluster import (
 )
 from support.cluster.clusterkubectl import Kubectl
 from support.cluster.clusternode import what_is_missing
+from support.cluster.wholecluster import IMAGES
 
 LEFT_OUT = pytest.StashKey[str]()
 _OUTPUT = "left_out"
@@ -47,7 +49,8 @@ def _missing(item: pytest.Item) -> str:
         needs_host = "bucket" in getattr(item, "fixturenames", ())
         return HOST_VARIABLE if needs_host and HOST_VARIABLE not in os.environ else ""
     if is_whole or item.get_closest_marker("node") is not None:
-        return ", ".join(what_is_missing())
+        has_images = any(map(item.get_closest_marker, ("whole", "chaos", "images")))
+        return ", ".join(what_is_missing(Path(gettempdir()), IMAGES if has_images else 0))
     return ""
 
 

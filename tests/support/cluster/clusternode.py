@@ -184,11 +184,24 @@ _BRIDGE = "snaploom0"
 _PODS = "10.244.0.0/24"
 
 
-def what_is_missing() -> list[str]:
-    """What this machine lacks for a node, by name; empty when it can have one."""
+_KEPT_FREE = 0.01
+"""Share of the disk below which the kubelet evicts pods."""
+
+
+def what_is_missing(folder: Path, room: int = 0) -> list[str]:
+    """What this machine lacks for a node, by name; empty when it can have one.
+
+    Args:
+        folder: on the disk of the node.
+        room: bytes that the test writes there.
+    """
     missing = [program for program in NEEDS if shutil.which(program) is None]
     if not Path("/usr/lib/cni/bridge").exists():
         missing.append("containernetworking-plugins")
+    disk = shutil.disk_usage(folder)
+    needed = room + _KEPT_FREE * disk.total
+    if disk.free < needed:
+        missing.append(f"{needed / 1e9:.1f} GB of free disk space in {folder}")
     return missing if os.geteuid() == 0 else [*missing, "root"]
 
 
@@ -271,7 +284,9 @@ def _kubelet(plane: ControlPlane) -> Server:
         "failCgroupV1": False,
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
+        "evictionHard": dict.fromkeys(
+            ("nodefs.available", "imagefs.available"), f"{_KEPT_FREE:.0%}"
+        ),
         "podLogsDir": str(folder / "logs"),
         "containerRuntimeEndpoint": f"unix://{plane.folder}/containerd/socket",
     }

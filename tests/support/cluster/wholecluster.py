@@ -145,6 +145,8 @@ SPARK_VARIABLE = "E2E_SPARK_IMAGE"
 COMET_VARIABLE = "E2E_COMET_IMAGE"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 PATIENCE = "--timeout=900s"
+IMAGES = 6_000_000_000
+"""Bytes that a node's container runtime needs for the images of a release."""
 _SMALL: Mapping[str, str] = {
     "spark.kubernetes.driver.request.cores": "100m",
     "spark.kubernetes.executor.request.cores": "100m",

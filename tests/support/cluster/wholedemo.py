@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.cluster.chart import NAMESPACE
 from support.cluster.clusternode import what_is_missing
-from support.cluster.wholecluster import Stages, WholeCluster, whole_cluster
+from support.cluster.wholecluster import IMAGES, Stages, WholeCluster, whole_cluster
 from support.cluster.wholeflights import EXAMPLE, INDEX, OUTPUT, Flights
 from support.cluster.wholeflights import PLACE as PLACE_IN_PODS
 from support.documentation.examples import BIN
@@ -25,7 +25,7 @@ MONTHS = 2
 def main() -> None:
     """Run the demo, and clean up."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if missing := what_is_missing():
+    if missing := what_is_missing(FOLDER.parents[1], IMAGES):
         sys.exit(f"This machine cannot have a node, for want of: {', '.join(missing)}.")
     stages = Stages()
     shutil.rmtree(FOLDER, ignore_errors=True)

@@ -92,7 +92,7 @@ EXAMPLE = REPOSITORY / "examples" / "flights"
 VOLUME = REPOSITORY / "examples" / "cluster" / "flights"
 OUTPUT, INDEX = "outputdataset/flights-wide", "skippingindex/flights-wide"
 SOURCE_INDEX = "skippingindex/flights-of-the-source"
-CONSOLE = "console"
+CONSOLE, READER = "console", "reader"
 _TAIL = "--tail=60"
 _JOBS = "spark-role in (driver, executor)"
 
@@ -156,10 +156,24 @@ class Flights:
         command = f"cd {PLACE} && if [ -e {name} ]; then find {name} -type f; fi"
         return self.kubectl("exec", CONSOLE, "--", "sh", "-c", command).split()
 
+    def open_reader(self, variables: Raw) -> None:
+        """Make a pod like the console, whose container has these `env` and `envFrom`."""
+        _, reader = documents(VOLUME)
+        reader["metadata"]["name"] = READER
+        reader["spec"]["containers"][0] |= {"image": self.whole.newer.spark_image, **variables}
+        self.apply(reader)
+        self.wait(f"pod/{READER}")
+
     def python(self, program: Path, *arguments: str) -> str:
         """What a Python program prints in the console."""
         command = ("exec", "--stdin", CONSOLE, "--", "python3", "-", *arguments)
         return self.kubectl(*command, stdin=program.read_text("utf-8"))
+
+    def run_in_reader(self, program: str, *arguments: str) -> None:
+        """Run a Python program in the reader, where Python finds nothing of ours."""
+        unknown = "import importlib.util as found; assert found.find_spec('snaploom') is None\n"
+        isolated = ("python3", "-I", "-S", "-c", unknown + program)
+        self.kubectl("exec", READER, "--", *isolated, *arguments)
 
     def wait(self, resource: str, condition: str = "condition=Ready") -> None:
         """Wait as a person would.

@@ -1,5 +1,6 @@
 """Ports of this machine for the servers that tests start, and such servers."""
 
+import os
 import random
 import socket
 import subprocess
@@ -36,11 +37,13 @@ def free_port() -> int:
 
 @contextmanager
 def running_server(
-    command: Sequence[str], log: Path, is_ready: Callable[[], bool]
+    command: Sequence[str], log: Path, is_ready: Callable[[], bool], **environment: str
 ) -> Iterator[None]:
     """A server from when it is ready on, which writes to a log; some end with their input."""
     with log.open("wb") as out:
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out)
+        server = subprocess.Popen(
+            command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=out, stderr=out
+        )
     assert server.stdin is not None
     try:
         deadline = time.monotonic() + READY_SECONDS

@@ -1,7 +1,7 @@
 """Fixtures of stores that other processes serve; each is started when a test first asks for it."""
 
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,10 +12,13 @@ from support.servers.ports import free_port, running_server
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 from support.servers.s3servers import S3Server
 
+from snaploom.run.session.spark import s3a_settings
+
 COMPONENTS = Path(__file__).parents[1] / "components"
 SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")
 OF_SPARK = ["hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl"]
 OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]
+OF_SPARK += ["httpclient", "httpcore"]
 """What the servers need and PySpark has, by the beginning of its jar's name."""
 
 
@@ -23,33 +26,65 @@ OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]
 def running_hdfs(folder: Path) -> Iterator[str]:
     """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
     port = free_port()
-    with _running("hdfs", folder, [], folder, port):
+    with _running("hdfs", folder, _jars("hdfs"), folder, port):
         yield f"hdfs://127.0.0.1:{port}"
 
 
 @contextmanager
-def running_catalog(folder: Path, postgres: Postgres) -> Iterator[S3Server]:
-    """Iceberg's own REST catalog, over tables of a database; what it logs lies in `folder`."""
+def running_catalog(
+    folder: Path, postgres: Postgres, address: str = "127.0.0.1", bucket: S3Server | None = None
+) -> Iterator[S3Server]:
+    """Iceberg's own REST catalog, over tables of a database.
+
+    Args:
+        folder: for its log.
+        postgres: the database.
+        address: of this machine, where it listens.
+        bucket: the server of tables in a bucket; others are files of this machine.
+    """
     port, url = free_port(), f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres"
     login = (url, USER, PASSWORD, f"file://{folder}")
-    drivers = [str(jar) for jar in driver_jars().glob("postgresql-*.jar")]
-    with _running("catalog", folder, drivers, port, *login):
-        yield S3Server(f"http://127.0.0.1:{port}", "")
+    jars = [str(jar) for jar in driver_jars().glob("postgresql-*.jar")]
+    keys: Mapping[str, str] = {}
+    if bucket is not None:
+        jars.append(f"{s3servers.installed('jars', 's3a')}/*")
+        keys = bucket.environment
+    jars += _jars("catalog")  # Last: Iceberg's jar of tests has a class of S3A too.
+    files = [f"{key[len(_HADOOP) :]}={value}" for key, value in s3a_settings(keys).items()]
+    with _running("catalog", folder, jars, address, port, *login, *files, **keys):
+        yield S3Server(f"http://{address}:{port}", "")
+
+
+_HADOOP = "spark.hadoop."
+"""Start of Spark's names of Hadoop's settings."""
 
 
 @contextmanager
-def _running(component: str, folder: Path, more: list[str], *arguments: object) -> Iterator[None]:
+def running_metastore(folder: Path, keeps_types: str = "false") -> Iterator[int]:
+    """Hive's own metastore, of Spark's jars; yields its port.
+
+    One that keeps types, as Hive's do by default, refuses a column of another at its position.
+    """
+    port = free_port()
+    with _running("metastore", folder, [f"{SPARK_JARS}/*"], port, folder, keeps_types):
+        yield port
+
+
+def _jars(component: str) -> list[str]:
+    of_spark = (jar for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar"))
+    return [f"{s3servers.installed('jars', component)}/*", *map(str, of_spark)]
+
+
+@contextmanager
+def _running(
+    component: str, folder: Path, jars: list[str], *arguments: object, **environment: str
+) -> Iterator[None]:
     """The server of a component, until its input ends."""
-    jars = [
-        f"{s3servers.installed('jars', component)}/*",
-        *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
-        *more,
-    ]
     command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command += ["-cp", ":".join(jars), str(COMPONENTS / component / "Server.java")]
     log = folder / "server.log"
     whole = [*command, *map(str, arguments)]
-    with running_server(whole, log, lambda: b"ready\n" in log.read_bytes()):
+    with running_server(whole, log, lambda: b"ready\n" in log.read_bytes(), **environment):
         yield
 
 
@@ -81,3 +116,10 @@ def rest_catalog(
     """Iceberg's own REST catalog."""
     with running_catalog(tmp_path_factory.mktemp("catalog"), postgres) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Port of a metastore of Hive."""
+    with running_metastore(tmp_path_factory.mktemp("metastore")) as port:
+        yield port

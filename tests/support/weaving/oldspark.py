@@ -29,6 +29,22 @@ def jdbc_catalog(port: int, password: str) -> dict[str, str]:
     return {"type": "jdbc", "uri": url, "warehouse": "file:///nowhere", **login}
 
 
+def hive_settings(name: str, port: int) -> dict[str, str]:
+    """Settings of a catalog in a metastore of Hive, behind a port of this machine.
+
+    A lock whose answer was lost stays until the metastore misses its heartbeat.
+    """
+    waiting = {
+        "iceberg.hive.lock-creation-timeout-ms": "1000",
+        "iceberg.hive.lock-heartbeat-interval-ms": "500",
+        "iceberg.hive.lock-timeout-ms": "30000",
+        "hive.metastore.client.connect.retry.delay": "0s",
+    }
+    pause = {"table-default.commit.status-check.min-wait-ms": "10"}
+    uri = f"thrift://127.0.0.1:{port}"
+    return catalog_settings(name, type="hive", uri=uri, **pause) | waiting
+
+
 def catalog_settings(name: str, **properties: str) -> dict[str, str]:
     """Settings of Spark for a catalog of Iceberg."""
     prefix = f"spark.sql.catalog.{name}"
@@ -41,7 +57,7 @@ def rows_by_duckdb(table: str, catalog: str = "") -> list[dict[str, Any]]:
 
     DuckDB's extension for Iceberg is made for another version of it than the environment has.
     """
-    rows: list[dict[str, Any]] = _read_apart(_DUCKDB, table, catalog)
+    rows: list[dict[str, Any]] = _read_apart(DUCKDB_READER, table, catalog, "")
     return rows
 
 
@@ -55,9 +71,11 @@ def _read_apart(program: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-_DUCKDB = """
-import json, sys, glob, duckdb
-folder, table, catalog = sys.argv[1:]
+DUCKDB_READER = """
+import json, os, sys, glob
+folder, table, catalog, target = sys.argv[1:]
+sys.path.insert(0, folder)
+import duckdb
 reader = duckdb.connect()
 reader.execute("SET enable_progress_bar = false")
 for name in ("avro", "httpfs", "iceberg"):
@@ -67,9 +85,18 @@ if catalog:
     options = f"TYPE iceberg, ENDPOINT '{catalog}', AUTHORIZATION_TYPE 'none'"
     reader.execute(f"ATTACH '' AS lake ({options})")
 place = f"lake.{table}" if catalog else f"iceberg_scan('{table}')"
-found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
-print(json.dumps([json.loads(row) for row, in found]))
+if target:
+    names = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION", "ENDPOINT_URL")
+    key, secret, region, url = (os.environ[f"AWS_{name}"] for name in names)
+    login = f"KEY_ID '{key}', SECRET '{secret}', REGION '{region}'"
+    server = f"ENDPOINT '{url.partition('://')[2]}', URL_STYLE path, USE_SSL false"
+    reader.execute(f"CREATE SECRET (TYPE s3, {login}, {server})")
+    reader.execute(f"COPY {place} TO '{target}' (FORMAT parquet)")
+else:
+    found = reader.execute(f"SELECT to_json(t) FROM {place} t").fetchall()
+    print(json.dumps([json.loads(row) for row, in found]))
 """
+"""Program of Python: a table's rows as JSON, or from a bucket into a file `target`."""
 
 
 _DELTA = """

@@ -1,5 +1,6 @@
 """Which project file counts, which values it gives, and what is wrong with a choice."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import files, output, spoilt
 
-from snaploom.loading.composer import node_of
+from snaploom.loading.composer import compose
 from snaploom.loading.documents import Read, Surroundings, read_object, read_resource
 from snaploom.loading.load import Loaded, load
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
@@ -172,7 +173,8 @@ FOLDER = "/home/me/models"
 
 
 def read(raw: dict[str, Any], folder: str = "", **values: str) -> Read:
-    return read_resource(node_of(raw), Surroundings(values, folder=folder))
+    (document,) = compose(json.dumps(raw)).documents
+    return read_resource(document.node, Surroundings(values, folder=folder))
 
 
 def file_source(**fields: Any) -> dict[str, Any]:

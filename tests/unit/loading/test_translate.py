@@ -12,7 +12,6 @@ from pydantic_core import InitErrorDetails, core_schema
 from support.declared.declarations import Raw, document, files, output, relationship, spoilt
 
 import snaploom.models.base
-from snaploom.loading.composer import Mapping
 from snaploom.loading.load import load
 from snaploom.loading.pydanticerrors import PATTERNS, findings_of
 from snaploom.models.allowances import ProjectFile
@@ -226,7 +225,7 @@ def test_every_error_type_gives_a_readable_finding(kind: str) -> None:
     loc = ("spec", "hdfsLike", "format")
     detail = InitErrorDetails(type=kind, loc=loc, input=7, ctx=CONTEXT)
     error = ValidationError.from_exception_data("DataSource", [detail])
-    (finding,) = findings_of(error, DataSource, Mapping({}, 1), "DataSource/a")
+    (finding,) = findings_of(error, DataSource, None, "DataSource/a")
     assert finding.path == "spec.hdfsLike.format"
     text = str(finding.dump())
     assert finding.message

@@ -359,7 +359,7 @@ async def write_status(
 async def _write_over_unparsable(
     held: Unparsable, wanted: JsonObject, cluster: Cluster
 ) -> JsonObject | None:
-    if held.status is not None and not difference(held.status.dump(), wanted):
+    if held.status is not None and held.status.dump() == wanted:
         return None
     ref = held.ref
     stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)

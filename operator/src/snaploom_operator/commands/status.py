@@ -47,8 +47,8 @@ from snaploom_operator.commands.options import (
     parse_name,
     read_view,
 )
-from snaploom_operator.decide.decide import Configuration
 from snaploom_operator.decide.runview import has_attempts
+from snaploom_operator.decide.statuses import Configuration
 from snaploom_operator.store.entries import references_of
 
 DrawStatus = Callable[[str, OutputDataset, EpochNanos], tuple[str, Callable[[int], str] | None]]

@@ -2,71 +2,30 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from snaploom.models.common import ResourceStatus
-from snaploom.models.datarelationship import DataRelationship, DataRelationshipStatus
-from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.fieldtransformer import (
-    FieldTransformer,
-    FieldTransformerStatus,
-    MetadataApplicator,
-    MetadataApplicatorStatus,
-)
-from snaploom.models.findings import Finding, errors_of
-from snaploom.models.outputdataset import OutputDatasetStatus, PlanStatus
-from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction
-from snaploom.models.skippingindex import (
-    IndexState,
-    RefreshTrigger,
-    SkippingIndex,
-    SkippingIndexStatus,
-)
-from snaploom_operator.cluster.port import CONFIG_MAPS
+from snaploom.models.findings import Finding
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
-from snaploom_operator.decide.readiness import Judged, conclude
+from snaploom_operator.decide.readiness import Judged, conclude, crashed
 from snaploom_operator.decide.runsteps import advance_runs
-from snaploom_operator.decide.runview import (
-    UNSUBMITTED,
-    DecideSettings,
-    Fault,
-    RunView,
-    Step,
-)
-from snaploom_operator.decide.statuses import output_changes, run_changes
+from snaploom_operator.decide.runview import DecideSettings, Fault, RunView, Step
+from snaploom_operator.decide.statuses import new_status, plan_actions
 from snaploom_operator.decision import (
-    Action,
     Decision,
-    Delete,
-    Ensure,
     EventType,
     Note,
-    ObservedIndex,
     ObservedOutput,
     ObservedResource,
     ObservedRunnable,
     RemoveFinalizer,
     Unparsable,
 )
-from snaploom_operator.objects import is_pause
-from snaploom_operator.submit.manifests import plan_config_map
 from snaploom_operator.submit.quota import why_no_queue
 
 _LOGGER = logging.getLogger(__name__)
-
-
-Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
-
-_STATUSES: Mapping[type[Configuration], type[ResourceStatus]] = {
-    DataSource: DataSourceStatus,
-    DataRelationship: DataRelationshipStatus,
-    MetadataApplicator: MetadataApplicatorStatus,
-    FieldTransformer: FieldTransformerStatus,
-}
-
-RETRY_AFTER_CRASH = 300.0
-"""Seconds until a resource whose decision crashed is reconciled again."""
 
 
 def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
@@ -75,7 +34,7 @@ def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) ->
         return _decided(observed, settings)
     except Exception as error:
         _LOGGER.exception("decision failed")
-        return _crashed(observed, error)
+        return crashed(observed, error)
 
 
 def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
@@ -84,10 +43,10 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
     if isinstance(observed, ObservedRunnable):
         view = _run_view(observed, judged.fault, settings)
         step = advance_runs(view)
-    status = _status(observed, view, step)
+    status = new_status(observed, view, step)
     if isinstance(observed, ObservedOutput) and isinstance(status, OutputDatasetStatus):
         # The plan comes last: a ConfigMap that cannot be written must not block a run.
-        written = _plan_actions(observed, status.plan)
+        written = plan_actions(observed, status.plan)
         step = replace(step, actions=(*step.actions, *written))
     decided = conclude(observed, judged, status, step, view)
     if not isinstance(observed, Unparsable):
@@ -98,19 +57,6 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
     text = "what was published stays: the declaration cannot be read"
     left = Note(EventType.WARNING, Reason.DATA_LEFT, text)
     return replace(decided, actions=(RemoveFinalizer(),), notes=(*decided.notes, left))
-
-
-def _crashed(observed: ObservedResource | Unparsable, error: Exception) -> Decision:
-    message = f"bug in Snaploom: {type(error).__name__}; see the operator's log"
-    if isinstance(observed, Unparsable):
-        before, generation = observed.status, observed.generation
-    else:
-        before = getattr(observed.resource, "status", None)
-        generation = observed.resource.metadata.generation or 0
-    status = (before or ResourceStatus()).model_copy(update={"observed_generation": generation})
-    judged = Judged(Fault(Reason.INTERNAL_ERROR, message), ())
-    decided = conclude(observed, judged, status, Step(None), None)
-    return replace(decided, requeue_after=RETRY_AFTER_CRASH)
 
 
 _REASONS = {
@@ -143,8 +89,9 @@ def _fault_of(observed: ObservedResource | Unparsable) -> Fault | None:
     if isinstance(observed, Unparsable):
         return Fault(Reason.INVALID, _findings_text(observed.findings))
     groups: defaultdict[Reason, list[Finding]] = defaultdict(list)
-    for finding in errors_of(observed.findings):
-        groups[_REASONS.get(finding.code, Reason.INVALID)].append(finding)
+    for finding in observed.findings:
+        if finding.is_error:
+            groups[_REASONS.get(finding.code, Reason.INVALID)].append(finding)
     for reason in (Reason.INVALID, Reason.REFERENCE_MISSING):
         if groups[reason]:
             return Fault(reason, _findings_text(groups[reason]))
@@ -224,95 +171,3 @@ def _unable(view: RunView) -> Fault | None:
         f"the submitter {submitter} is not available here (available: {names}); "
         "change run.submitter, or install it and allow it in the operator's settings",
     )
-
-
-def _status(
-    observed: ObservedResource | Unparsable, view: RunView | None, step: Step
-) -> ResourceStatus:
-    """The new status, with the conditions as observed."""
-    if isinstance(observed, Unparsable):
-        status = observed.status or ResourceStatus()
-        return status.model_copy(update={"observed_generation": observed.generation})
-    resource = observed.resource
-    changes: dict[str, object] = {"observed_generation": resource.metadata.generation}
-    if isinstance(observed, ObservedOutput):
-        before = observed.resource.status or OutputDatasetStatus()
-        changes |= output_changes(observed, before, step)
-        return before.model_copy(update=changes)
-    if isinstance(observed, ObservedIndex) and view is not None:
-        return _index_status(view, observed.resource.status or SkippingIndexStatus(), step)
-    if not isinstance(resource, Configuration):
-        raise TypeError(f"nothing is known about the kind {resource.kind}")
-    changes["used_by"] = observed.used_by
-    if observed.last_seen is not None:
-        changes["last_seen"] = observed.last_seen
-    return (resource.status or _STATUSES[type(resource)]()).model_copy(update=changes)
-
-
-_RESTING = (IndexState.EMPTY, IndexState.ACTIVE, IndexState.FAILED, IndexState.DELETED)
-
-
-def _index_status(view: RunView, before: SkippingIndexStatus, step: Step) -> SkippingIndexStatus:
-    facts = step.report.index if step.report is not None else None
-    reported = facts.state if facts is not None else None
-    changes: dict[str, object] = {
-        "observed_generation": view.owner.metadata.generation,
-        **run_changes(before, step),
-        "state": _state(view, before, step, reported),
-    }
-    if facts is not None:
-        changes["files"] = facts.files
-        changes["bytes"] = facts.bytes
-        changes["last_refreshed"] = facts.last_refreshed or before.last_refreshed
-    return before.model_copy(update=changes)
-
-
-def _state(
-    view: RunView, before: SkippingIndexStatus, step: Step, reported: IndexState | None
-) -> IndexState:
-    if step.ended is not None:
-        return _after(step.ended, reported)
-    known = before.state or IndexState.EMPTY
-    current = step.current
-    if current is None or current.phase in UNSUBMITTED:
-        return known
-    if reported is not None:
-        return reported
-    if current.action is RunAction.DELETE:
-        return IndexState.DELETING
-    if current.phase is CurrentPhase.ENDING and known not in _RESTING:
-        return known
-    if before.last_refreshed is None:
-        return IndexState.CREATING
-    last = view.last
-    if last is not None and last.phase is not LastPhase.SUCCEEDED:
-        return IndexState.RECOVERING
-    changes = current.trigger.declarations != view.realised
-    return IndexState.UPDATING if changes else IndexState.REFRESHING
-
-
-def _after(ended: LastRun, reported: IndexState | None) -> IndexState:
-    if ended.phase is not LastPhase.SUCCEEDED:
-        return IndexState.FAILED
-    if reported is not None:
-        return reported
-    return IndexState.DELETED if ended.action is RunAction.DELETE else IndexState.ACTIVE
-
-
-def _plan_actions(observed: ObservedOutput, shown: PlanStatus | None) -> tuple[Action, ...]:
-    """Write the plan's ConfigMap if the status has only part of it; delete it if not needed.
-
-    The hash in the observed status shows whether that plan was written, since actions come first.
-    """
-    resource, plan = observed.resource, observed.plan
-    is_paused = is_pause(resource.metadata.annotations)
-    if plan is None or is_paused or resource.metadata.deletion_timestamp is not None:
-        return ()
-    found = [each for each in observed.runs.config_maps if each.role == "plan"]
-    if shown is None or len(shown.joins) == len(plan.tree.joins):
-        namespace = resource.metadata.namespace or ""
-        return tuple(Delete(CONFIG_MAPS, namespace, each.name, each.uid) for each in found)
-    written = resource.status.plan if resource.status is not None else None
-    if found and written is not None and written.hash == plan.hash:
-        return ()
-    return (Ensure(plan_config_map(resource, plan)),)

@@ -16,9 +16,14 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, LastRun, RunAction, RunSettings
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.plan.times import OutOfCalendar, plus
-from snaploom_operator.conditions import LONGEST_MESSAGE, ConditionType, ConditionValue, Reason
-from snaploom_operator.decide.runview import Fault, RunView, Step, may_run_on_schedule
-from snaploom_operator.decide.statuses import fit_text
+from snaploom_operator.conditions import (
+    LONGEST_MESSAGE,
+    ConditionType,
+    ConditionValue,
+    Reason,
+    fit_text,
+)
+from snaploom_operator.decide.runview import Fault, RunView, Step
 from snaploom_operator.decision import (
     Decision,
     EventType,
@@ -71,33 +76,35 @@ def conclude(
         view: inputs of that step; None for what has no runs, or cannot be read.
     """
     before, now = status.conditions, observed.now
-    fault, upcoming, expiry = judged.fault, None, None
+    fault, upcoming, expiry, grace = judged.fault, None, None, None
     changes: dict[str, object] = {}
     values: tuple[ConditionValue, ...]
     if view is not None and isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
         after = replace(view, owner=view.owner.model_copy(update={"status": status}))
-        if isinstance(status, OutputDatasetStatus):
-            data = _output_state(after, status)
-        else:
-            is_behind = isinstance(observed, ObservedIndex) and observed.is_overdue
-            data = _index_state(after, status, is_behind=is_behind)
-        fault, upcoming = view.fault or step.fault, _next_run_at(after)
-        expiry = _expires_at(view.settings, data.since)
-        values = (*_ready(after, data, fault), *_suspended(after), data.freshness)
+        is_behind = isinstance(observed, ObservedIndex) and observed.is_overdue
+        data = _data_state(after, status, is_behind=is_behind)
+        fault, upcoming, expiry = view.fault or step.fault, _next_run_at(after), data.expires
+        refusal = view.refusal
+        if fault is None and refusal is not None and refusal.reason == Reason.NAME_TAKEN:
+            fault = Fault(Reason.NAME_TAKEN, refusal.message)
+        grace = _stalls_at(fault, before, now)
+        ready = _ready(after, data, fault, is_arriving=grace is not None)
+        values = (*ready, *_suspended(after), data.freshness)
         changes["next_run_time"] = format_instant(upcoming) if upcoming is not None else None
     elif fault is not None:
-        values = _unusable(fault, before, now)
+        grace = _stalls_at(fault, before, now)
+        values = _unusable(fault, is_arriving=grace is not None)
     else:
         valid = "the declarations are valid"
         values = (ConditionValue(ConditionType.READY, True, Reason.VALID, valid),)
     values = (*values, *judged.conditions)
     conditions = next_conditions(before, values, status.observed_generation, now)
-    wakes = (*step.wakes, upcoming, expiry, _stalls_at(fault, before, now))
+    looks = (later(start, seconds) for start, seconds in step.wakes if start is not None)
     return Decision(
         status=status.model_copy(update={**changes, "conditions": conditions}),
         actions=step.actions,
         notes=(*step.notes, *_condition_notes(before, conditions, step.ended)),
-        requeue_after=seconds_until(wakes, now),
+        requeue_after=seconds_until((*looks, upcoming, expiry, grace), now),
     )
 
 
@@ -182,35 +189,69 @@ class DataState:
     message: str
     overdue: str
     """Message that it is stale; empty if it is fresh."""
-    since: str | None
-    """Time of the last publication or build; None for never."""
+    expires: EpochNanos | None
+    """The instant from which it is stale; None if it never is, or its age is unknown."""
     freshness: ConditionValue
     """The condition about its age."""
 
 
-def _output_state(view: RunView, status: OutputDatasetStatus) -> DataState:
+def _data_state(
+    view: RunView, status: OutputDatasetStatus | SkippingIndexStatus, *, is_behind: bool
+) -> DataState:
+    if isinstance(status, OutputDatasetStatus):
+        latest = status.latest_snapshot
+        since, verb = (None if latest is None else latest.published_at), _PUBLISHED
+    else:
+        since, verb = status.last_refreshed, "the index was last refreshed"
+    expires = _expires_at(view.settings, since)
+    overdue = ""
+    if view.settings.freshness is not None and since is None:
+        overdue = "run.freshness is set, and nothing has been published yet"
+    elif expires is not None and view.now >= expires:
+        overdue = f"{verb} at {since}; run.freshness.maxAge ended at {format_instant(expires)}"
+    if isinstance(status, OutputDatasetStatus):
+        return _output_state(status, overdue, expires)
+    return _index_state(view, status, overdue, expires, is_behind=is_behind)
+
+
+def _expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
+    start = known_instant(since)
+    if settings.freshness is None or start is None:
+        return None
+    zone = settings.schedule.time_zone if settings.schedule is not None else "UTC"
+    try:
+        return plus(start, settings.freshness.max_age, zone)
+    except (OutOfCalendar, ValueError, KeyError):
+        return None
+
+
+def _output_state(
+    status: OutputDatasetStatus, overdue: str, expires: EpochNanos | None
+) -> DataState:
     latest = status.latest_snapshot
-    since = latest.published_at if latest is not None else None
-    overdue = _overdue_text(_PUBLISHED, view.settings, since, view.now)
-    reason, text = Reason.FRESH, f"{_PUBLISHED} at {since}"
-    if since is None:
-        reason, text = Reason.NEVER_PUBLISHED, "there is no snapshot yet"
-    elif overdue:
-        reason, text = Reason.STALE, overdue
-    is_fresh = reason is Reason.FRESH
-    freshness = ConditionValue(ConditionType.SNAPSHOT_FRESH, is_fresh, reason, text)
     if latest is None:
+        reason, text = Reason.NEVER_PUBLISHED, "there is no snapshot yet"
+        freshness = ConditionValue(ConditionType.SNAPSHOT_FRESH, False, reason, text)
         text = "the last run succeeded, and there is no snapshot to publish yet"
-        return DataState(Reason.NOTHING_DUE, text, overdue, since, freshness)
+        return DataState(Reason.NOTHING_DUE, text, overdue, expires, freshness)
+    reason = Reason.STALE if overdue else Reason.FRESH
+    text = overdue or f"{_PUBLISHED} at {latest.published_at}"
+    freshness = ConditionValue(ConditionType.SNAPSHOT_FRESH, not overdue, reason, text)
     text = f"snapshot {latest.time} is published: {latest.rows:,} rows in {latest.files:,} files"
-    return DataState(Reason.PUBLISHED, text, overdue, since, freshness)
+    return DataState(Reason.PUBLISHED, text, overdue, expires, freshness)
 
 
-def _index_state(view: RunView, status: SkippingIndexStatus, *, is_behind: bool) -> DataState:
-    files, since = status.files, status.last_refreshed
-    overdue = _overdue_text("the index was last refreshed", view.settings, since, view.now)
+def _index_state(
+    view: RunView,
+    status: SkippingIndexStatus,
+    overdue: str,
+    expires: EpochNanos | None,
+    *,
+    is_behind: bool,
+) -> DataState:
+    files = status.files
     reason, text = Reason.STALE, overdue
-    if files is None or since is None:
+    if files is None or status.last_refreshed is None:
         reason, text = Reason.NEVER_BUILT, "there is no index yet"
     elif files.stale or files.missing:
         text = f"{files.stale:,} files changed and {files.missing:,} files were added since"
@@ -222,36 +263,9 @@ def _index_state(view: RunView, status: SkippingIndexStatus, *, is_behind: bool)
     freshness = ConditionValue(ConditionType.INDEX_FRESH, is_fresh, reason, text)
     covered = f"{files.indexed:,} files are indexed" if files else "it is built"
     if isinstance(view.owner, SkippingIndex) and view.owner.spec.enabled:
-        return DataState(Reason.INDEX_ACTIVE, covered, overdue, since, freshness)
+        return DataState(Reason.INDEX_ACTIVE, covered, overdue, expires, freshness)
     text = f"{covered}; enabled is false: queries do not use it"
-    return DataState(Reason.DISABLED, text, overdue, since, freshness)
-
-
-def _expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
-    """The instant from which it is stale; None if it never is, or its age is unknown."""
-    start = known_instant(since)
-    if settings.freshness is None or start is None:
-        return None
-    zone = settings.schedule.time_zone if settings.schedule is not None else "UTC"
-    try:
-        return plus(start, settings.freshness.max_age, zone)
-    except (OutOfCalendar, ValueError, KeyError):
-        return None
-
-
-def _overdue_text(what: str, settings: RunSettings, since: str | None, now: EpochNanos) -> str:
-    """The message that it is stale; empty if it is fresh.
-
-    It begins with a subject and verb, such as `the newest snapshot was published`.
-    """
-    if settings.freshness is None:
-        return ""
-    if since is None:
-        return "run.freshness is set, and nothing has been published yet"
-    expires = _expires_at(settings, since)
-    if expires is None or now < expires:
-        return ""
-    return f"{what} at {since}; run.freshness.maxAge ended at {format_instant(expires)}"
+    return DataState(Reason.DISABLED, text, overdue, expires, freshness)
 
 
 def _next_run_at(view: RunView) -> EpochNanos | None:
@@ -266,13 +280,13 @@ def _next_run_at(view: RunView) -> EpochNanos | None:
     return min(times) if times else None
 
 
-def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
+def _ready(
+    view: RunView, data: DataState, fault: Fault | None, *, is_arriving: bool
+) -> tuple[ConditionValue, ...]:
     if view.is_deleting:
         return _deleting(view)
-    if fault is None and view.refusal is not None and view.refusal.reason == Reason.NAME_TAKEN:
-        fault = Fault(Reason.NAME_TAKEN, view.refusal.message)
     if fault is not None:
-        return _unusable(fault, view.conditions, view.now)
+        return _unusable(fault, is_arriving=is_arriving)
     return _realised(view, data) if view.is_realised else _unrealised(view)
 
 
@@ -328,7 +342,7 @@ def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
         return Reason.LAST_RUN_FAILED, f"{attempts} follows at {format_instant(again)}"
     if is_replaced:
         return Reason.LAST_RUN_FAILED, "a run is about to start"
-    chance = _next_chance(view, last, held)
+    chance = _next_chance(view, held)
     if not last.retryable:
         return Reason.RUN_REFUSED, f"a retry would fail again, so there is none{chance}"
     count = last.attempt + 1
@@ -343,11 +357,11 @@ def _hold(view: RunView) -> str:
     return "run.suspend is set" if view.settings.suspend else ""
 
 
-def _next_chance(view: RunView, last: LastRun, held: str) -> str:
+def _next_chance(view: RunView, held: str) -> str:
     if held:
         return f"; no run starts while {held}"
     tick = view.ticks.next
-    if tick is not None and may_run_on_schedule(last):
+    if tick is not None and view.may_run_on_schedule:
         return f" before the scheduled run at {format_instant(tick)}"
     short = view.owner.name if view.owner.kind == "OutputDataset" else str(view.owner.identity)
     command = f"snaploom trigger {short} -n {view.owner.metadata.namespace}"
@@ -408,12 +422,9 @@ def _failure(last: LastRun) -> str:
     return f"run {last.id} ended as {last.phase}{reason}{message}"
 
 
-def _unusable(
-    fault: Fault, before: Iterable[Condition], now: EpochNanos
-) -> tuple[ConditionValue, ...]:
+def _unusable(fault: Fault, *, is_arriving: bool) -> tuple[ConditionValue, ...]:
     """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
-    make = _stalled if _stalls_at(fault, before, now) is None else _reconciling
-    return make(fault.reason, fault.message)
+    return (_reconciling if is_arriving else _stalled)(fault.reason, fault.message)
 
 
 def _stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
@@ -430,3 +441,21 @@ def _reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
         ConditionValue(ConditionType.READY, False, reason, message),
         ConditionValue(ConditionType.RECONCILING, True, reason, message),
     )
+
+
+RETRY_AFTER_CRASH = 300.0
+"""Seconds until a resource whose decision crashed is reconciled again."""
+
+
+def crashed(observed: ObservedResource | Unparsable, error: Exception) -> Decision:
+    """The decision about a resource on which Snaploom's own code failed."""
+    message = f"bug in Snaploom: {type(error).__name__}; see the operator's log"
+    if isinstance(observed, Unparsable):
+        before, generation = observed.status, observed.generation
+    else:
+        before = getattr(observed.resource, "status", None)
+        generation = observed.resource.metadata.generation or 0
+    status = (before or ResourceStatus()).model_copy(update={"observed_generation": generation})
+    judged = Judged(Fault(Reason.INTERNAL_ERROR, message), ())
+    decided = conclude(observed, judged, status, Step(None), None)
+    return replace(decided, requeue_after=RETRY_AFTER_CRASH)

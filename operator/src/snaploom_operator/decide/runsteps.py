@@ -5,32 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from snaploom.errors import SnaploomError
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.report import RunPhase
+from snaploom.models.report import Removed, Report, RunPhase, Unpublished
 from snaploom.models.run import (
     ConcurrencyPolicy,
     CurrentPhase,
     CurrentRun,
     DeletionPolicy,
     LastPhase,
+    LastRun,
     RunAction,
     Trigger,
 )
 from snaploom_operator.cluster.port import CONFIG_MAPS
-from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.runview import (
-    SETTLE_SECONDS,
-    Due,
-    Fault,
-    RunView,
-    Step,
-)
-from snaploom_operator.decide.statuses import end_run
+from snaploom_operator.conditions import Reason, fit_text, fit_texts, joined
+from snaploom_operator.decide.remains import beyond_history, recreated
+from snaploom_operator.decide.runview import SETTLE_SECONDS, Due, Fault, RunView, Step, Wake
 from snaploom_operator.decision import (
     Action,
     AddFinalizer,
@@ -40,19 +34,10 @@ from snaploom_operator.decision import (
     Note,
     RemoveFinalizer,
 )
-from snaploom_operator.objects import (
-    Application,
-    ApplicationState,
-    known_instant,
-    later,
-)
+from snaploom_operator.objects import Application
 from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.manifests import objects_of_run
 
-_MOST_AT_ONCE = 40
-"""Objects deleted in one pass; the next pass continues."""
-_OF_RUNS = ("bundle", "report")
-"""Roles of ConfigMaps that are deleted with their run."""
 LOOK_SECONDS = 5.0
 """Interval of checking for its end, in case no event arrives."""
 QUEUE_SECONDS = 30.0
@@ -71,7 +56,7 @@ class Course:
     """The run to start if there is none to follow, or that would be started."""
     action: RunAction = RunAction.RUN
     """The action of a started run."""
-    wakes: tuple[EpochNanos, ...] = ()
+    wakes: tuple[Wake, ...] = ()
     """Times to reconcile again, whatever the run does."""
 
 
@@ -93,19 +78,18 @@ def advance_runs(view: RunView) -> Step:
     kept = [run.name for run in (step.current, current) if run is not None]
     kept.extend(last.id for last in (view.last, step.ended) if last is not None)
     # Created objects are not deleted in the same pass: they are observed first.
-    cleared: tuple[Action, ...] = () if step.actions else _outdated(view, kept)
-    again = _repeated(view, current)
+    cleared: tuple[Action, ...] = () if step.actions else beyond_history(view, kept)
+    again = recreated(view, current)
     return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
 
 
 def _deletion(view: RunView) -> Course | Step:
-    """The course of a resource that is being deleted."""
     current = view.followed
     if not view.has_finalizer or view.is_paused:
         return Step(current)
     note = _removal_note(view, current)
     if note is not None and view.may_still_publish:
-        wakes = (later(view.now, LOOK_SECONDS),)
+        wakes = ((view.now, LOOK_SECONDS),)
         if current is not None and view.application is None:
             # Deleted by someone else, such as the namespace controller: do not wait for a Report.
             current = current.model_copy(update={"stopping": Reason.DELETING})
@@ -118,7 +102,7 @@ def _deletion(view: RunView) -> Course | Step:
     wanted, again = view.due_deletion, view.retry_at
     if current is not None or wanted is not None:
         return Course(current, wanted, RunAction.DELETE)
-    return Step(None, wakes=(again,) if again is not None else ())
+    return Step(None, wakes=((again, 0.0),))
 
 
 def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
@@ -154,7 +138,6 @@ def _finalizer(view: RunView) -> tuple[Action, ...]:
 
 
 def _advanced(view: RunView, course: Course) -> Step:
-    """Follow a run, or begin one."""
     current, wanted = course.current, course.wanted
     if current is None:
         step = Step(None) if wanted is None else _begun(view, wanted, course.action)
@@ -229,7 +212,7 @@ def _in_line(view: RunView, run: CurrentRun) -> Step:
         f"its turn: place {place} of {max(place, queue.waiting)} in the queue; "
         f"{queue.limit} runs may be in flight at once"
     )
-    return Step(_waiting(run, text), wakes=(later(view.now, QUEUE_SECONDS),))
+    return Step(_waiting(run, text), wakes=((view.now, QUEUE_SECONDS),))
 
 
 def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
@@ -238,14 +221,14 @@ def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
         run = _moved(current, CurrentPhase.SUBMITTED, view.now).model_copy(update=known)
         return _submitted(view, run, wanted)
     if view.final_report is not None:
-        return end_run(view, current, None, "")
+        return _ended(view, current, None, "")
     if view.is_paused:
         return Step(current)
     if not _may_create(view, current):
         # It may have been created without being observed yet: then it is adopted later.
         if view.is_settled:
             return Step(None)
-        return Step(current, wakes=_after(view.since, SETTLE_SECONDS))
+        return Step(current, wakes=((view.since, SETTLE_SECONDS),))
     if current.action is RunAction.RUN and current.trigger.declarations != view.declarations:
         return _renewed(view, current)
     made = _creations(view, current)
@@ -253,7 +236,7 @@ def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
         return Step(None, fault=made)
     refused = view.refusal.message if view.refusal is not None else ""
     text = f"the API server to take it: {refused}" if refused else ""
-    return Step(_waiting(current, text), actions=made, wakes=(later(view.now, QUEUE_SECONDS),))
+    return Step(_waiting(current, text), actions=made, wakes=((view.now, QUEUE_SECONDS),))
 
 
 def _may_create(view: RunView, current: CurrentRun) -> bool:
@@ -294,8 +277,10 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
         message = application.message or (pod.trouble if pod is not None else "")
         return _finished(view, current, seen.has_succeeded, message)
     if current.stopping is not None:
-        actions = () if application.is_deleting else (_application_deletion(view, application),)
-        wakes = (later(view.now, STOP_SECONDS),)
+        resource = FORMS[application.submitter].resource
+        deleted = Delete(resource, view.namespace, application.name, application.uid)
+        actions = () if application.is_deleting else (deleted,)
+        wakes = ((view.now, STOP_SECONDS),)
         return Step(current, report=report, actions=actions, wakes=wakes)
     why = _why_stop(view, current, seen.phase, wanted)
     if why is not None:
@@ -305,9 +290,9 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
     run = _waiting(_moved(current, seen.phase or current.phase, view.now), seen.waiting_for)
     progress = report.progress.message if report is not None and report.progress else None
     run = run.model_copy(update={"progress": progress or None})
-    limit = view.time_limit(run.phase)
+    limit = _time_limit(view, run.phase)
     since = view.now if run.since != current.since else view.since
-    return Step(run, report=report, wakes=() if limit is None else _after(since, limit))
+    return Step(run, report=report, wakes=() if limit is None else ((since, limit),))
 
 
 def _why_stop(
@@ -328,11 +313,20 @@ def _why_stop(
     if current.phase is CurrentPhase.RUNNING and seen is CurrentPhase.QUOTA_PENDING:
         # Started again it would be the same run a second time, while its first driver may live.
         return Reason.QUOTA_LOST
-    if not view.has_outlasted:
+    limit = _time_limit(view, current.phase)
+    is_new = view.followed is None or view.followed.since != current.since
+    if is_new or limit is None or view.lasted < limit:
         return None
     if current.phase is CurrentPhase.RUNNING:
         return Reason.DEADLINE_EXCEEDED
     return Reason.START_TIMEOUT if seen is CurrentPhase.SUBMITTED else None
+
+
+def _time_limit(view: RunView, phase: CurrentPhase) -> float | None:
+    """Seconds that a phase of a run may last; None without a limit."""
+    if phase is CurrentPhase.SUBMITTED:
+        return view.settings.start_timeout_seconds
+    return view.settings.active_deadline_seconds if phase is CurrentPhase.RUNNING else None
 
 
 def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, message: str) -> Step:
@@ -345,8 +339,8 @@ def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, me
     ):
         run = _waiting(_moved(current, CurrentPhase.ENDING, view.now), "the report of its job")
         since = view.since if is_ending else view.now
-        return Step(run, report=view.report, wakes=_after(since, SETTLE_SECONDS))
-    return end_run(view, current, has_succeeded, message, current.stopping)
+        return Step(run, report=view.report, wakes=((since, SETTLE_SECONDS),))
+    return _ended(view, current, has_succeeded, message, current.stopping)
 
 
 def _moved(run: CurrentRun, phase: CurrentPhase, now: EpochNanos) -> CurrentRun:
@@ -359,16 +353,6 @@ def _moved(run: CurrentRun, phase: CurrentPhase, now: EpochNanos) -> CurrentRun:
 
 def _waiting(run: CurrentRun, text: str) -> CurrentRun:
     return run.model_copy(update={"waiting_for": text or None})
-
-
-def _after(since: EpochNanos | None, seconds: float) -> tuple[EpochNanos, ...]:
-    return (later(since, seconds),) if since is not None else ()
-
-
-def _application_deletion(view: RunView, application: Application) -> Delete:
-    """The action that deletes an application."""
-    resource = FORMS[application.submitter].resource
-    return Delete(resource, view.namespace, application.name, application.uid)
 
 
 LONGEST_RUN = 50
@@ -422,65 +406,161 @@ def _creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fa
     return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
 
 
-class _Finished(NamedTuple):
-    started_at: EpochNanos
-    name: str
-    has_succeeded: bool
+_OUTCOME_BYTES = 1_000
+_LIST_BYTES = 500
+_ITEM_BYTES = 100
+_REASON_BYTES = 100
+_LISTED = 20
+"""Entries of a list, as the model bounds it."""
 
 
-def _outdated(view: RunView, kept: Iterable[str]) -> tuple[Delete, ...]:
-    """Deletions of runs beyond `run.historyLimit`, except those to be kept by name."""
-    limits = view.settings.history_limit
-    protected = set(kept) | {a.name for a in view.runs.applications if not a.state.is_terminal}
-    finished = _history(view)
-    for succeeded, limit in ((True, limits.successful), (False, limits.failed)):
-        of_kind = [run for run in finished if run.has_succeeded is succeeded]
-        spared = sum(run.name in protected for run in of_kind)
-        others = [run.name for run in of_kind if run.name not in protected]
-        protected.update(others[: max(limit - spared, 0)])
-    applications = (
-        _application_deletion(view, application)
-        for application in view.runs.applications
-        if application.name not in protected and not application.is_deleting
-    )
-    config_maps = (
-        Delete(CONFIG_MAPS, view.namespace, config_map.name, config_map.uid)
-        for config_map in view.runs.config_maps
-        if config_map.role in _OF_RUNS and config_map.run not in protected
-    )
-    return (*applications, *config_maps)[:_MOST_AT_ONCE]
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a run, as in a status."""
+
+    phase: LastPhase
+    reason: str = ""
+    retryable: bool = False
+    texts: tuple[str, ...] = ()
+    """Parts of its message."""
 
 
-def _repeated(view: RunView, current: CurrentRun | None) -> tuple[Delete, ...]:
-    """Deletions of applications that were created again after their run ended.
+def _ended(
+    view: RunView,
+    current: CurrentRun,
+    has_succeeded: bool | None,
+    failure: str,
+    stopping: str | None = None,
+) -> Step:
+    """The step of a run that is over, by the outcome of its application; None if it is gone.
 
-    A create request of a paused process that lost its Lease can arrive after another process
-    followed the run to its end.
+    `failure` is the message of the application, or of its driver's pod. `stopping` is the reason
+    for which the operator stopped it; None if it did not.
     """
-    last = view.last
-    if last is None or last.uid is None or (current is not None and current.name == last.id):
-        return ()
-    return tuple(
-        _application_deletion(view, application)
-        for application in view.runs.applications
-        if application.name == last.id
-        and application.uid != last.uid
-        and not application.state.is_terminal
-        and not application.is_deleting
+    report = view.final_report
+    found = _verdict(has_succeeded, failure, report, view.report_trouble)
+    if stopping is not None and not has_succeeded:
+        found = _stopped(stopping, current.waiting_for or "")
+    report = report or view.report
+    last = _last_run(view, current, found, report)
+    return Step(None, ended=last, report=report, notes=(_ending_note(last, report),))
+
+
+def _verdict(
+    has_succeeded: bool | None, failure: str, report: Report | None, trouble: str
+) -> Verdict:
+    """The outcome of a run; `trouble` is the cause if an existing report is ignored."""
+    if report is not None and report.phase is not RunPhase.SUCCEEDED:
+        return _reported_failure(report)
+    if has_succeeded is False:
+        text = "the job reported success, and its application failed" if report else ""
+        message = failure or "its application failed"
+        return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, (text, message, trouble))
+    if report is not None:
+        texts = () if report.removed is None else (_removed_text(report.removed),)
+        return Verdict(LastPhase.SUCCEEDED, texts=texts)
+    if has_succeeded:
+        message = trouble or "the job wrote no report; what it published is unknown"
+        return Verdict(LastPhase.SUCCEEDED, texts=(message,))
+    gone = "its application was deleted before its end was observed"
+    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, (gone, trouble))
+
+
+def _removed_text(removed: Removed) -> str:
+    """The summary of what a deletion removed and left, with the names in its Report."""
+    files = f"{removed.files:,} file{'' if removed.files == 1 else 's'}"
+    text = f"{files} of {removed.bytes:,} bytes removed"
+    if not removed.left:
+        return f"{text}, and nothing else was there"
+    one = removed.left == 1
+    stay = f"{removed.left:,} file{'' if one else 's'} that Snaploom did not write stay{'s' * one}"
+    names = ", ".join(fit_texts(removed.left_names, _LIST_BYTES, _ITEM_BYTES))
+    return f"{text}; {stay}{': ' * bool(names)}{names}"
+
+
+def _stopped(reason: str, trouble: str) -> Verdict:
+    """The outcome of a run that the operator stopped, and what it was waiting for then."""
+    known = reason if reason in _STOPPED else Reason.RUN_STOPPED.value  # others write statuses too
+    phase, message, retryable = _STOPPED[known]
+    return Verdict(phase, known, retryable, (message, trouble))
+
+
+_STOPPED = {
+    Reason.START_TIMEOUT.value: (
+        LastPhase.FAILED, "it did not start within startTimeoutSeconds", True
+    ),
+    Reason.DEADLINE_EXCEEDED.value: (
+        LastPhase.STOPPED, "it took longer than activeDeadlineSeconds", True
+    ),
+    Reason.QUOTA_LOST.value: (LastPhase.STOPPED, "its queue took its quota back", True),
+    Reason.RUN_STOPPED.value: (LastPhase.STOPPED, "a newer run takes its place", False),
+    Reason.DELETING.value: (LastPhase.STOPPED, "its resource is being deleted", False),
+}  # fmt: skip
+
+
+def _last_run(view: RunView, current: CurrentRun, found: Verdict, report: Report | None) -> LastRun:
+    """An ended run as in a status, with bounded texts and lists."""
+    snapshots = report.snapshots if report is not None else ()
+    collected = report.collected if report is not None else None
+    return LastRun(
+        id=current.id,
+        uid=current.uid,
+        action=current.action,
+        phase=found.phase,
+        reason=fit_text(found.reason, _REASON_BYTES),
+        retryable=found.retryable,
+        attempt=current.attempt,
+        trigger=current.trigger,
+        started_at=current.started_at,
+        finished_at=format_instant(view.finished_at),
+        published=len(snapshots),
+        rows=sum(snapshot.rows for snapshot in snapshots),
+        bytes=sum(snapshot.bytes for snapshot in snapshots),
+        collected_files=collected.files if collected is not None else 0,
+        skipped=_listed(report.skipped) if report is not None else (),
+        failed=_listed(report.failed) if report is not None else (),
+        message=fit_text(joined(*found.texts), _OUTCOME_BYTES),
     )
 
 
-def _history(view: RunView) -> list[_Finished]:
-    """Runs that ended, newest first; a report outlives its application."""
-    reports = {run: found.report for run, found in view.runs.reports.items()}
-    found = {}
-    for each in view.runs.applications:
-        report = reports.get(each.name)
-        agrees = report is None or report.phase is RunPhase.SUCCEEDED
-        ended_well = each.state is ApplicationState.COMPLETED and agrees
-        found[each.name] = _Finished(each.started_at, each.name, ended_well)
-    for run, report in reports.items():
-        if run not in found and report is not None:
-            started = known_instant(report.started_at) or EpochNanos(0)
-            found[run] = _Finished(started, run, report.phase is RunPhase.SUCCEEDED)
-    return sorted(found.values(), reverse=True)
+def _ending_note(last: LastRun, report: Report | None) -> Note:
+    run = f"run {last.id}"
+    if last.phase is LastPhase.SUCCEEDED:
+        text = joined(f"{run} succeeded", last.message or _result_text(last, report))
+        return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
+    if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
+        text = joined(f"{run} failed", last.reason, last.message)
+        return Note(EventType.WARNING, Reason.RUN_FAILED, text)
+    kind = EventType.NORMAL if last.reason in _ASKED_FOR else EventType.WARNING
+    return Note(kind, last.reason, f"{run}: {last.message}")
+
+
+_ASKED_FOR = (Reason.RUN_STOPPED, Reason.DELETING)
+
+
+def _result_text(last: LastRun, report: Report | None) -> str:
+    if last.action is RunAction.DELETE:
+        return ""  # the event about the deleted data has the details
+    if report is not None and report.index is not None:
+        return ", ".join(report.index.done) or "the index was up to date"
+    count = last.published
+    text = f"{count} snapshot{'' if count == 1 else 's'} published"
+    return f"{text}, {last.rows:,} rows" if count else text
+
+
+def _reported_failure(report: Report) -> Verdict:
+    errors = [finding for finding in report.findings if finding.is_error]
+    retryable = report.retryable if report.retryable is not None else not errors
+    if report.phase is RunPhase.INTERRUPTED:
+        message = report.message or "the job was interrupted, for example by an eviction of its pod"
+        return Verdict(LastPhase.FAILED, report.reason or "Interrupted", True, (message,))
+    failure = report.message or "; ".join(finding.message for finding in errors[:5])
+    failed = report.failed[0].message if report.failed and not failure else failure
+    reason = report.reason or Reason.RUN_FAILED
+    texts = (failed or "the job reported a failure",)
+    return Verdict(LastPhase.FAILED, reason, retryable, texts)
+
+
+def _listed(entries: tuple[Unpublished, ...]) -> tuple[str, ...]:
+    lines = (f"{entry.time} {entry.reason}" for entry in entries[:_LISTED])
+    return fit_texts(lines, _LIST_BYTES, _ITEM_BYTES)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from cronsim import CronSimError
 
-from snaploom.models.common import Condition, EpochNanos, format_instant
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import (
@@ -34,7 +34,6 @@ from snaploom_operator.objects import (
     Application,
     ApplicationState,
     DriverPod,
-    has_lasted,
     is_past,
     is_pause,
     known_instant,
@@ -136,11 +135,6 @@ class RunView:
     @property
     def namespace(self) -> str:
         return self.owner.metadata.namespace or ""
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The conditions as observed."""
-        return self.owner.status.conditions if self.owner.status is not None else ()
 
     @property
     def uid(self) -> str:
@@ -292,24 +286,25 @@ class RunView:
         return known_instant(self.followed.since) if self.followed is not None else None
 
     @property
+    def lasted(self) -> float:
+        """Seconds that the followed run's phase has certainly lasted.
+
+        In doubt it is 0: nothing is stopped because a clock was set back.
+        """
+        since = self.since
+        return 0.0 if since is None else (self.now - since) / NANOS_PER_SECOND
+
+    @property
+    def finished_at(self) -> EpochNanos:
+        """End of the followed run by its report; now where that is unknown."""
+        report = self.report
+        return (known_instant(report.finished_at) if report is not None else None) or self.now
+
+    @property
     def is_settled(self) -> bool:
         """True if the followed run's phase lasts longer than watches are late."""
         run = self.followed
         return run is not None and is_past(run.since, SETTLE_SECONDS, self.now)
-
-    @property
-    def has_outlasted(self) -> bool:
-        """True if the followed run's phase has certainly lasted longer than it may."""
-        run = self.followed
-        limit = self.time_limit(run.phase) if run is not None else None
-        return run is not None and limit is not None and has_lasted(run.since, limit, self.now)
-
-    def time_limit(self, phase: CurrentPhase) -> float | None:
-        """Seconds that a phase of a run may last; None without a limit."""
-        if phase is CurrentPhase.SUBMITTED:
-            return self.settings.start_timeout_seconds
-        is_running = phase is CurrentPhase.RUNNING
-        return self.settings.active_deadline_seconds if is_running else None
 
     @property
     def answered(self) -> Trigger:
@@ -349,6 +344,14 @@ class RunView:
         is_over = is_past(last.finished_at, STOP_LIMIT_SECONDS, self.now)
         return not is_over and is_alive(self.runs.driver_pods.get(last.id))
 
+    @property
+    def may_run_on_schedule(self) -> bool:
+        """True if the schedule may start a run although nothing changed since the last one."""
+        last = self.last
+        if last is None or last.phase is LastPhase.SUCCEEDED or last.retryable:
+            return True
+        return last.reason not in DECLARED
+
     @cached_property
     def due(self) -> Due | None:
         """The run that is due now, whether or not one is in flight; None when none is."""
@@ -357,7 +360,7 @@ class RunView:
             may = not self.unpublished or self.token
             return Due(self.trigger, 0, "it has never run") if may else None
         changes = _changed(self, last.trigger, last.started_at)
-        if not may_run_on_schedule(last):
+        if not self.may_run_on_schedule:
             changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
         if changes:
             return Due(self.trigger, 0, " and ".join(changes))
@@ -458,6 +461,10 @@ class Due:
     """Text for messages."""
 
 
+Wake = tuple[EpochNanos | None, float]
+"""A time to reconcile again: seconds after an instant; never where that is unknown."""
+
+
 @dataclass(frozen=True)
 class Step:
     """The result of one step of a run."""
@@ -470,7 +477,7 @@ class Step:
     """The latest report of its job."""
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
-    wakes: tuple[EpochNanos, ...] = ()
+    wakes: tuple[Wake, ...] = ()
     """Times to reconcile again."""
     fault: Fault | None = None
     """The cause if starting the run failed."""
@@ -491,12 +498,6 @@ def _changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
         TICKED: _has_ticked(view, answered, started_at),
     }
     return [why for why, holds in asks.items() if holds]
-
-
-def may_run_on_schedule(last: LastRun) -> bool:
-    """Return whether the schedule may start a run although nothing changed since the last one."""
-    has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
-    return not (has_failed and last.reason in DECLARED)
 
 
 def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:

@@ -1,74 +1,124 @@
-"""Statuses within bounds: plan, runs with their outcomes, and publications."""
+"""The status of a resource, conditions aside, within limits of sizes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TypeVar
-
-from snaploom.models.base import ApiModel
-from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.findings import errors_of
+from snaploom.models.common import ResourceStatus
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
+from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDatasetStatus, PlannedJoin, PlanStatus
-from snaploom.models.report import (
-    DataFinding,
-    LatestSnapshot,
-    ManifestPointer,
-    Removed,
-    Report,
-    RunPhase,
-    Unpublished,
+from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, Report, RunPhase
+from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction
+from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
+from snaploom_operator.cluster.port import CONFIG_MAPS
+from snaploom_operator.conditions import fit_items, fit_text, fit_texts
+from snaploom_operator.decide.runview import UNSUBMITTED, RunView, Step
+from snaploom_operator.decision import (
+    Action,
+    Delete,
+    Ensure,
+    ObservedIndex,
+    ObservedOutput,
+    ObservedResource,
+    Unparsable,
 )
-from snaploom.models.run import CurrentRun, LastPhase, LastRun, RunAction
-from snaploom.models.skippingindex import SkippingIndexStatus
-from snaploom_operator.conditions import Reason, joined
-from snaploom_operator.decide.runview import RunView, Step
-from snaploom_operator.decision import EventType, Note, ObservedOutput
-from snaploom_operator.objects import known_instant
+from snaploom_operator.objects import is_pause
+from snaploom_operator.submit.manifests import plan_config_map
 
-_MORE = "…"
-
-_Item = TypeVar("_Item")
-_Model = TypeVar("_Model", bound=ApiModel)
+Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
 
 
-def fit_text(text: str, most: int) -> str:
-    """A text, truncated to some bytes of JSON; truncated texts end in an ellipsis."""
-    if len(text) * 6 <= most or _bytes(text) <= most:  # "\\u0000" is the longest form
-        return text
-    low, high = 0, min(len(text), most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _bytes(text[:middle] + _MORE) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low] + _MORE
+def new_status(
+    observed: ObservedResource | Unparsable, view: RunView | None, step: Step
+) -> ResourceStatus:
+    """The new status, with the conditions as observed."""
+    if isinstance(observed, Unparsable):
+        status = observed.status or ResourceStatus()
+        return status.model_copy(update={"observed_generation": observed.generation})
+    resource = observed.resource
+    changes: dict[str, object] = {"observed_generation": resource.metadata.generation}
+    if isinstance(observed, ObservedOutput):
+        before = observed.resource.status or OutputDatasetStatus()
+        changes |= _output_changes(observed, before, step)
+        return before.model_copy(update=changes)
+    if isinstance(observed, ObservedIndex) and view is not None:
+        return _index_status(view, observed.resource.status or SkippingIndexStatus(), step)
+    if not isinstance(resource, Configuration):
+        raise TypeError(f"nothing is known about the kind {resource.kind}")
+    changes["used_by"] = observed.used_by
+    if observed.last_seen is not None:
+        changes["last_seen"] = observed.last_seen
+    return (resource.status or KIND_BY_NAME[resource.kind].status()).model_copy(update=changes)
 
 
-def fit_items(items: Iterable[_Model], most: int) -> tuple[_Model, ...]:
-    """The first models that fit into some bytes of JSON."""
-    return _fitting(items, most, lambda item: len(item.dump_json().encode()))
+_RESTING = (IndexState.EMPTY, IndexState.ACTIVE, IndexState.FAILED, IndexState.DELETED)
 
 
-def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...]:
-    """The first texts, each truncated, that fit into some bytes of JSON."""
-    return _fitting((fit_text(text, most_each) for text in texts), most, _bytes)
+def _index_status(view: RunView, before: SkippingIndexStatus, step: Step) -> SkippingIndexStatus:
+    facts = step.report.index if step.report is not None else None
+    reported = facts.state if facts is not None else None
+    changes: dict[str, object] = {
+        "observed_generation": view.owner.metadata.generation,
+        **_run_changes(before, step),
+        "state": _state(view, before, step, reported),
+    }
+    if facts is not None:
+        changes["files"] = facts.files
+        changes["bytes"] = facts.bytes
+        changes["last_refreshed"] = facts.last_refreshed or before.last_refreshed
+    return before.model_copy(update=changes)
 
 
-def _fitting(items: Iterable[_Item], most: int, size: Callable[[_Item], int]) -> tuple[_Item, ...]:
-    kept: list[_Item] = []
-    for item in items:
-        most -= size(item) + 1
-        if most < 0:
-            break
-        kept.append(item)
-    return tuple(kept)
+def _state(
+    view: RunView, before: SkippingIndexStatus, step: Step, reported: IndexState | None
+) -> IndexState:
+    if step.ended is not None:
+        return _after(step.ended, reported)
+    known = before.state or IndexState.EMPTY
+    current = step.current
+    if current is None or current.phase in UNSUBMITTED:
+        return known
+    if reported is not None:
+        return reported
+    if current.action is RunAction.DELETE:
+        return IndexState.DELETING
+    if current.phase is CurrentPhase.ENDING and known not in _RESTING:
+        return known
+    if before.last_refreshed is None:
+        return IndexState.CREATING
+    last = view.last
+    if last is not None and last.phase is not LastPhase.SUCCEEDED:
+        return IndexState.RECOVERING
+    changes = current.trigger.declarations != view.realised
+    return IndexState.UPDATING if changes else IndexState.REFRESHING
 
 
-def _bytes(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+def _after(ended: LastRun, reported: IndexState | None) -> IndexState:
+    if ended.phase is not LastPhase.SUCCEEDED:
+        return IndexState.FAILED
+    if reported is not None:
+        return reported
+    return IndexState.DELETED if ended.action is RunAction.DELETE else IndexState.ACTIVE
+
+
+def plan_actions(observed: ObservedOutput, shown: PlanStatus | None) -> tuple[Action, ...]:
+    """Write the plan's ConfigMap if the status has only part of it; delete it if not needed.
+
+    The hash in the observed status shows whether that plan was written, since actions come first.
+    """
+    resource, plan = observed.resource, observed.plan
+    is_paused = is_pause(resource.metadata.annotations)
+    if plan is None or is_paused or resource.metadata.deletion_timestamp is not None:
+        return ()
+    found = [each for each in observed.runs.config_maps if each.role == "plan"]
+    if shown is None or len(shown.joins) == len(plan.tree.joins):
+        namespace = resource.metadata.namespace or ""
+        return tuple(Delete(CONFIG_MAPS, namespace, each.name, each.uid) for each in found)
+    written = resource.status.plan if resource.status is not None else None
+    if found and written is not None and written.hash == plan.hash:
+        return ()
+    return (Ensure(plan_config_map(resource, plan)),)
 
 
 MOST_JOINS = 50
@@ -76,32 +126,28 @@ MOST_JOINS = 50
 _PLANNED_JOINS_BYTES = 7_000
 
 
-def output_changes(
+def _output_changes(
     observed: ObservedOutput, before: OutputDatasetStatus, step: Step
 ) -> dict[str, object]:
-    """The changed fields of an output's status."""
-    changes = {**run_changes(before, step), "plan": _plan_status(observed, before.plan)}
+    changes = {**_run_changes(before, step), "plan": _plan_status(observed, before.plan)}
     if step.report is None:
         return changes
     return {**changes, **_published(before, step.report, is_over=step.ended is not None)}
 
 
-def run_changes(before: OutputDatasetStatus | SkippingIndexStatus, step: Step) -> dict[str, object]:
-    """The changed fields about the runs of a resource."""
-    current, known = step.current, before.current_run
+def _run_changes(
+    before: OutputDatasetStatus | SkippingIndexStatus, step: Step
+) -> dict[str, object]:
+    current = step.current
     if current is not None:
-        waiting = _run_text(current.waiting_for, known.waiting_for if known is not None else None)
-        progress = _run_text(current.progress, known.progress if known is not None else None)
-        current = current.model_copy(update={"waiting_for": waiting, "progress": progress})
+        texts = {"waiting_for": current.waiting_for, "progress": current.progress}
+        fitting = {name: text and fit_text(text, _RUN_TEXT_BYTES) for name, text in texts.items()}
+        current = current.model_copy(update=fitting)
     return {
         "current_run": current,
         "last_run": step.ended or before.last_run,
         "realised": _realised(before.realised, step.ended),
     }
-
-
-def _run_text(text: str | None, known: str | None) -> str | None:
-    return text if text is None or text == known else fit_text(text, _RUN_TEXT_BYTES)
 
 
 def _realised(before: str | None, ended: LastRun | None) -> str | None:
@@ -209,169 +255,3 @@ def _pointer(manifest: ManifestPointer) -> ManifestPointer:
     fixed = {key: text for key, text in manifest.fixed.items() if len(key) + len(text) <= 100}
     kept = dict(list(fixed.items())[:10])
     return manifest.model_copy(update={"fixed": kept})
-
-
-_OUTCOME_BYTES = 1_000
-_LIST_BYTES = 500
-_ITEM_BYTES = 100
-_REASON_BYTES = 100
-_LISTED = 20
-"""Entries of a list, as the model bounds it."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The outcome of a run, as in a status."""
-
-    phase: LastPhase
-    reason: str = ""
-    retryable: bool = False
-    message: str = ""
-
-
-def end_run(
-    view: RunView,
-    current: CurrentRun,
-    has_succeeded: bool | None,
-    failure: str,
-    stopping: str | None = None,
-) -> Step:
-    """The step of a run that is over.
-
-    Args:
-        view: the facts about the runs.
-        current: the run.
-        has_succeeded: the outcome of its application; None if it is gone.
-        failure: the message of the application, or of its driver's pod.
-        stopping: reason for which the operator stopped it; None if it did not.
-    """
-    report = view.final_report
-    found = _verdict(has_succeeded, failure, report, view.report_trouble)
-    if stopping is not None and not has_succeeded:
-        found = _stopped(stopping, current.waiting_for or "")
-    report = report or view.report
-    last = _last_run(current, found, report, view.now)
-    return Step(None, ended=last, report=report, notes=(_ending_note(last, report),))
-
-
-def _verdict(
-    has_succeeded: bool | None, failure: str, report: Report | None, trouble: str
-) -> Verdict:
-    """The outcome of a run; `trouble` is the cause if an existing report is ignored."""
-    if report is not None and report.phase is not RunPhase.SUCCEEDED:
-        return _reported_failure(report)
-    if has_succeeded is False:
-        text = "the job reported success, and its application failed" if report else ""
-        message = joined(text, failure or "its application failed", trouble)
-        return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, message)
-    if report is not None:
-        message = _removed_text(report.removed) if report.removed is not None else ""
-        return Verdict(LastPhase.SUCCEEDED, message=message)
-    if has_succeeded:
-        message = trouble or "the job wrote no report; what it published is unknown"
-        return Verdict(LastPhase.SUCCEEDED, message=message)
-    gone = "its application was deleted before its end was observed"
-    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, joined(gone, trouble))
-
-
-def _removed_text(removed: Removed) -> str:
-    """The summary of what a deletion removed and left, with the names in its Report."""
-    files = f"{removed.files:,} file{'' if removed.files == 1 else 's'}"
-    text = f"{files} of {removed.bytes:,} bytes removed"
-    if not removed.left:
-        return f"{text}, and nothing else was there"
-    one = removed.left == 1
-    stay = f"{removed.left:,} file{'' if one else 's'} that Snaploom did not write stay{'s' * one}"
-    names = ", ".join(fit_texts(removed.left_names, _LIST_BYTES, _ITEM_BYTES))
-    return f"{text}; {stay}{': ' * bool(names)}{names}"
-
-
-def _stopped(reason: str, trouble: str) -> Verdict:
-    """The outcome of a run that the operator stopped, and what it was waiting for then."""
-    known = reason if reason in _STOPPED else Reason.RUN_STOPPED.value  # others write statuses too
-    phase, message, retryable = _STOPPED[known]
-    return Verdict(phase, known, retryable, joined(message, trouble))
-
-
-_STOPPED = {
-    Reason.START_TIMEOUT.value: (
-        LastPhase.FAILED, "it did not start within startTimeoutSeconds", True
-    ),
-    Reason.DEADLINE_EXCEEDED.value: (
-        LastPhase.STOPPED, "it took longer than activeDeadlineSeconds", True
-    ),
-    Reason.QUOTA_LOST.value: (LastPhase.STOPPED, "its queue took its quota back", True),
-    Reason.RUN_STOPPED.value: (LastPhase.STOPPED, "a newer run takes its place", False),
-    Reason.DELETING.value: (LastPhase.STOPPED, "its resource is being deleted", False),
-}  # fmt: skip
-
-
-def _last_run(
-    current: CurrentRun, found: Verdict, report: Report | None, now: EpochNanos
-) -> LastRun:
-    """An ended run as in a status, with bounded texts and lists."""
-    finished_at = known_instant(report.finished_at) if report is not None else None
-    snapshots = report.snapshots if report is not None else ()
-    collected = report.collected if report is not None else None
-    return LastRun(
-        id=current.id,
-        uid=current.uid,
-        action=current.action,
-        phase=found.phase,
-        reason=fit_text(found.reason, _REASON_BYTES),
-        retryable=found.retryable,
-        attempt=current.attempt,
-        trigger=current.trigger,
-        started_at=current.started_at,
-        finished_at=format_instant(now if finished_at is None else finished_at),
-        published=len(snapshots),
-        rows=sum(snapshot.rows for snapshot in snapshots),
-        bytes=sum(snapshot.bytes for snapshot in snapshots),
-        collected_files=collected.files if collected is not None else 0,
-        skipped=_listed(report.skipped) if report is not None else (),
-        failed=_listed(report.failed) if report is not None else (),
-        message=fit_text(found.message, _OUTCOME_BYTES),
-    )
-
-
-def _ending_note(last: LastRun, report: Report | None) -> Note:
-    """The event about the outcome of a run."""
-    run = f"run {last.id}"
-    if last.phase is LastPhase.SUCCEEDED:
-        text = joined(f"{run} succeeded", last.message or _result_text(last, report))
-        return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
-    if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
-        text = joined(f"{run} failed", last.reason, last.message)
-        return Note(EventType.WARNING, Reason.RUN_FAILED, text)
-    kind = EventType.NORMAL if last.reason in _ASKED_FOR else EventType.WARNING
-    return Note(kind, last.reason, f"{run}: {last.message}")
-
-
-_ASKED_FOR = (Reason.RUN_STOPPED, Reason.DELETING)
-
-
-def _result_text(last: LastRun, report: Report | None) -> str:
-    if last.action is RunAction.DELETE:
-        return ""  # the event about the deleted data has the details
-    if report is not None and report.index is not None:
-        return ", ".join(report.index.done) or "the index was up to date"
-    count = last.published
-    text = f"{count} snapshot{'' if count == 1 else 's'} published"
-    return f"{text}, {last.rows:,} rows" if count else text
-
-
-def _reported_failure(report: Report) -> Verdict:
-    errors = errors_of(report.findings)
-    retryable = report.retryable if report.retryable is not None else not errors
-    if report.phase is RunPhase.INTERRUPTED:
-        message = report.message or "the job was interrupted, for example by an eviction of its pod"
-        return Verdict(LastPhase.FAILED, report.reason or "Interrupted", True, message)
-    failure = report.message or "; ".join(finding.message for finding in errors[:5])
-    failed = report.failed[0].message if report.failed and not failure else failure
-    reason = report.reason or Reason.RUN_FAILED
-    return Verdict(LastPhase.FAILED, reason, retryable, failed or "the job reported a failure")
-
-
-def _listed(entries: tuple[Unpublished, ...]) -> tuple[str, ...]:
-    lines = (f"{entry.time} {entry.reason}" for entry in entries[:_LISTED])
-    return fit_texts(lines, _LIST_BYTES, _ITEM_BYTES)

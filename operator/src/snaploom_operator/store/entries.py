@@ -4,7 +4,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -13,7 +12,7 @@ from snaploom.models.common import EpochNanos, ObjectMeta, Resource, ResourceSta
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.findings import Finding, make_finding
-from snaploom.models.kinds import KIND_BY_NAME, KINDS
+from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.sources.registry import declared
@@ -34,7 +33,6 @@ from snaploom_operator.objects import (
     Metadata,
     QuotaRequest,
     Ref,
-    group_of,
     kind_key,
     known_instant,
     labels_of,
@@ -78,12 +76,6 @@ def _named(resource: Resource) -> Iterator[tuple[str, str]]:
                 yield "DataSource", target.data_source
             if target.output_dataset is not None:
                 yield "OutputDataset", target.output_dataset
-
-
-_STATUSES: Mapping[str, type[ResourceStatus]] = {
-    kind.name: get_args(kind.model.model_fields["status"].annotation)[0] for kind in KINDS
-}
-"""The statuses of our kinds."""
 
 
 def parse_resource(stored: JsonObject) -> Resource | Unparsable:
@@ -138,7 +130,9 @@ def _parsed_version(ref: Ref, stored: JsonObject, known: Resource) -> Resource |
     if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
         return _parsed(ref, stored)
     try:
-        status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
+        status = (
+            KIND_BY_NAME[known.kind].status.parse(stored["status"]) if "status" in stored else None
+        )
         return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
     except ValidationError:
         return _parsed(ref, stored)
@@ -278,6 +272,8 @@ _QUIET = frozenset(
 )
 """Reasons of normal progress, which are not shown."""
 
+_LABELS = (LABEL_OWNER, LABEL_RUN, LABEL_ROLE, SPARK_ROLE)
+
 _View = Application | OwnedConfigMap | DriverPod | QuotaRequest
 
 
@@ -304,74 +300,64 @@ class ChildReader:
     def __init__(self, forms: Iterable[ApplicationForm]) -> None:
         self._forms = {kind_key(form.resource.group, form.resource.kind): form for form in forms}
 
-    def read(self, stored: JsonObject, version: int) -> Child | None:
+    def read(self, ref: Ref, version: int, stored: JsonObject) -> Child | None:
         """The view of an object; None if it is not ours. Never raises for its content."""
-        form = self._forms.get(kind_key(group_of(stored), text_in(stored, "kind")))
-        owner = text_in(labels_of(stored), LABEL_OWNER)
+        labels = {name: text_in(labels_of(stored), name) for name in _LABELS}
+        owner, uid = labels[LABEL_OWNER], text_in(metadata_of(stored), "uid")
         if not owner:
             return None
-        report, trouble = None, ""
+        form, report, trouble = self._forms.get(ref.kind), None, ""
         try:
-            view = _view(stored, form)
+            view: _View | None = form.read(stored) if form is not None else None
+            view = view or _view(ref, uid, labels, stored)
             if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
                 report = found_report(stored, view.run, owner)
                 trouble = report.trouble
         except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
-            trouble = f"{ref_of(stored)} cannot be read: {type(error).__name__}"
-            view = _unreadable(stored, form, trouble)
+            trouble = f"{ref} cannot be read: {type(error).__name__}"
+            # Its labels are kept, and nothing else.
+            if form is not None and (
+                ref.kind != "ConfigMap" or labels[LABEL_ROLE] == APPLICATION_ROLE
+            ):
+                unknown = ApplicationState.UNKNOWN
+                view = read_application(stored, form.submitter, unknown, trouble)
+            elif ref.kind == "Pod":
+                view = DriverPod(ref.name, labels[LABEL_RUN], "Unknown", trouble)
+            else:
+                view = _config_map(ref, uid, labels) if ref.kind == "ConfigMap" else None
             if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
                 report = FoundReport(view.run, None, trouble)
         if view is None:
             return None
-        uid = text_in(metadata_of(stored), "uid")
         run = view.name if isinstance(view, Application) else view.run
-        return Child(ref_of(stored), version, uid, owner, run, view, report, trouble)
+        return Child(ref, version, uid, owner, run, view, report, trouble)
 
 
-def _view(stored: JsonObject, form: ApplicationForm | None) -> _View | None:
-    application = form.read(stored) if form is not None else None
-    if application is not None:
-        return application
-    match text_in(stored, "kind"):
+def _view(ref: Ref, uid: str, labels: Mapping[str, str], stored: JsonObject) -> _View | None:
+    status = mapping_in(stored, "status")
+    match ref.kind.partition(".")[0]:
         case "ConfigMap":
-            return _config_map(stored)
-        case "Pod":
-            return _driver_pod(stored)
-        case "Workload":
-            return _quota_request(stored)
+            return _config_map(ref, uid, labels)
+        case "Pod" if labels[LABEL_RUN] and labels[SPARK_ROLE] == DRIVER_ROLE:
+            return _driver_pod(ref.name, labels[LABEL_RUN], mapping_in(stored, "spec"), status)
+        case "Workload" if labels[LABEL_RUN]:
+            return _quota_request(labels[LABEL_RUN], status)
         case _:
             return None
 
 
-def _unreadable(stored: JsonObject, form: ApplicationForm | None, trouble: str) -> _View | None:
-    """The view of an object on which Snaploom's own code failed: its labels, and nothing else."""
-    kind, role = text_in(stored, "kind"), text_in(labels_of(stored), LABEL_ROLE)
-    if form is not None and (kind != "ConfigMap" or role == APPLICATION_ROLE):
-        return read_application(stored, form.submitter, ApplicationState.UNKNOWN, trouble)
-    if kind == "Pod":
-        name = text_in(metadata_of(stored), "name")
-        return DriverPod(name, text_in(labels_of(stored), LABEL_RUN), "Unknown", trouble)
-    return _config_map(stored) if kind == "ConfigMap" else None
+def _config_map(ref: Ref, uid: str, labels: Mapping[str, str]) -> OwnedConfigMap | None:
+    role = labels[LABEL_ROLE]
+    return OwnedConfigMap(ref.name, uid, labels[LABEL_RUN], role) if role else None
 
 
-def _config_map(stored: JsonObject) -> OwnedConfigMap | None:
-    labels, metadata = labels_of(stored), metadata_of(stored)
-    role, run = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_RUN)
-    name, uid = text_in(metadata, "name"), text_in(metadata, "uid")
-    return OwnedConfigMap(name, uid, run, role) if role else None
-
-
-def _driver_pod(stored: JsonObject) -> DriverPod | None:
-    labels, status = labels_of(stored), mapping_in(stored, "status")
-    run = text_in(labels, LABEL_RUN)
-    if not run or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
-        return None
+def _driver_pod(name: str, run: str, spec: JsonObject, status: JsonObject) -> DriverPod:
     return DriverPod(
-        name=text_in(metadata_of(stored), "name"),
-        run=run,
+        name,
+        run,
         phase=text_in(status, "phase") or "Unknown",
         trouble="; ".join(dict.fromkeys(_troubles(status))),
-        unscheduled=_unscheduled(mapping_in(stored, "spec"), status),
+        unscheduled=_unscheduled(spec, status),
     )
 
 
@@ -381,10 +367,7 @@ def _unscheduled(spec: JsonObject, status: JsonObject) -> str:
     return "" if reason == GATED and not objects_in(spec, "schedulingGates") else reason
 
 
-def _quota_request(stored: JsonObject) -> QuotaRequest | None:
-    run, status = text_in(labels_of(stored), LABEL_RUN), mapping_in(stored, "status")
-    if not run:
-        return None
+def _quota_request(run: str, status: JsonObject) -> QuotaRequest:
     if _condition(status, "Admitted", "True"):
         return QuotaRequest(run, "")
     asked = _condition(status, "QuotaReserved", "False") or _condition(status, "Admitted", "False")

@@ -116,12 +116,13 @@ class Store:
         ref, version = ref_of(stored), version_of(stored)
         if self._has(ref, version):
             return NOTHING
+        if ref.kind == NAMESPACE_KIND:
+            phase = text_in(mapping_in(stored, "status"), "phase")
+            return self._put_namespace(ref.name, version, is_ending=phase == TERMINATING)
         if ref.kind in KIND_BY_NAME:
             before = self._entries.get(ref)
             return self._replaced(ref, before, read_entry(ref, version, stored, before))
-        if ref.kind == NAMESPACE_KIND:
-            return self._put_namespace(ref.name, version, stored)
-        return self._put_child(ref, self._reader.read(stored, version))
+        return self._put_child(ref, self._reader.read(ref, version, stored))
 
     def remove(self, ref: Ref, uid: str = "") -> frozenset[Ref]:
         """Remove a deleted object, unless it was recreated with another UID.
@@ -468,10 +469,9 @@ class Store:
         owner = self._by_uid.get(child.owner_uid)
         return {owner} if owner is not None and owner.namespace == child.ref.namespace else set()
 
-    def _put_namespace(self, name: str, version: int, stored: JsonObject) -> frozenset[Ref]:
+    def _put_namespace(self, name: str, version: int, *, is_ending: bool) -> frozenset[Ref]:
         self._namespaces[name] = version
-        was = name in self.terminating
-        if (text_in(mapping_in(stored, "status"), "phase") == TERMINATING) == was:
+        if is_ending == (name in self.terminating):
             return NOTHING
         self.terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))

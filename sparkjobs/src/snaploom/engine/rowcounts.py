@@ -1,6 +1,6 @@
 """The row-count rule: a left join that returns more rows than it received fails the snapshot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 
@@ -28,7 +28,7 @@ from snaploom.engine.write import WrittenFiles
 from snaploom.errors import RowsMultiplied, SourceNotReadable
 from snaploom.models.report import JoinMeasure
 from snaploom.plan.tree import JoinNode
-from snaploom.sources.files.checks import choose_batch
+from snaploom.sources.files.checks import choose_batch, choose_spreading
 
 # Did everything in a job group run exactly once?
 
@@ -164,6 +164,7 @@ class Weaving:
         self._observing = Observing(uncounted | late)
         self._subtrees = subtrees
         self.frame = fold(weave, self._observing, on_join, subtrees)
+        choose_spreading(self.frame.sparkSession, _left_keys(weave))
         if counts_late:
             # The length of arrays is not known.
             has_arrays = bool(weave.timed) or any(node.group_by for node in weave.nodes)
@@ -295,6 +296,18 @@ class Weaving:
                 )
             )
         return tuple(measures)
+
+
+def _left_keys(weave: Weave) -> Iterator[tuple[DataFrame, frozenset[str] | None]]:
+    """The frames that others are joined to, and the columns of their keys, if they are columns."""
+    for node in weave.nodes:
+        children = weave.children(node.number)
+        parts = [part for child in children for part in weave.keys[child.number].left]
+        fields = [part.field for part in parts if part.is_bare and part.field is not None]
+        names = frozenset(field.parts[0] for field in fields if len(field.parts) == 1)
+        is_plain = len(fields) == len(parts) and all(len(field.parts) == 1 for field in fields)
+        if children:
+            yield weave.frames[node.field_name], names if is_plain else None
 
 
 def _too_many_leaves(weave: Weave) -> frozenset[Point]:

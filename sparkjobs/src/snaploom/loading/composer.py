@@ -121,7 +121,6 @@ class Mapping(NamedTuple):
 Node = Scalar | Sequence | Mapping
 Segment = str | int
 
-_NOWHERE = Position(0, 0)
 _SEGMENT = re.compile(
     r'\[(?P<index>[0-9]+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<name>[^.\[\]]+)'
 )
@@ -135,17 +134,6 @@ def plain(node: Node) -> JsonValue:
     if isinstance(node, Sequence):
         return [plain(item.node) for item in node.items]
     return node.value
-
-
-def node_of(value: JsonValue) -> Node:
-    """The node of a value that comes from no file: the inverse of `plain`, without positions."""
-    if isinstance(value, dict):
-        entries = {key: Entry(_NOWHERE, _NOWHERE, node_of(inner)) for key, inner in value.items()}
-        return Mapping(entries, 1 + sum(entry.node.size for entry in entries.values()))
-    if isinstance(value, list):
-        items = tuple(Item(_NOWHERE, node_of(inner)) for inner in value)
-        return Sequence(items, 1 + sum(item.node.size for item in items))
-    return Scalar(value, value if isinstance(value, str) else json.dumps(value))
 
 
 def join_path(segments: Iterable[Segment]) -> str:

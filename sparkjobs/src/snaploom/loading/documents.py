@@ -1,4 +1,4 @@
-"""Turns documents to resources: unpacks lists, replaces variables and paths."""
+"""Turns documents to resources: checks versions, replaces variables and paths."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import re
 import types
 import typing
-from collections.abc import Iterable, Iterator
-from collections.abc import Mapping as Names
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
@@ -15,21 +15,9 @@ from typing import Any, TypeVar, Union
 
 from pydantic import JsonValue, ValidationError
 
-from snaploom.loading.composer import (
-    Entry,
-    Item,
-    Mapping,
-    Node,
-    Position,
-    Scalar,
-    Segment,
-    Sequence,
-    join_path,
-    node_of,
-    plain,
-)
-from snaploom.loading.nearmisses import did_you_mean, listing, nearest
-from snaploom.loading.pydanticerrors import display, findings_of
+from snaploom.loading.composer import Node, Segment, join_path, plain
+from snaploom.loading.nearmisses import did_you_mean, display, listing, nearest
+from snaploom.loading.pydanticerrors import findings_of
 from snaploom.models.allowances import PROJECT_FILE, ProjectFile
 from snaploom.models.base import ApiModel, LocalPath, PathForm, Variables
 from snaploom.models.common import API_VERSION, GROUP, Resource
@@ -52,7 +40,7 @@ _Mark = TypeVar("_Mark", Variables, LocalPath)
 class Surroundings:
     """The context of the documents of one file."""
 
-    values: Names[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     project: ProjectFile = field(default_factory=ProjectFile)
     """Place where variables are declared, for messages."""
     folder: str = ""
@@ -62,24 +50,6 @@ class Surroundings:
 
 
 NO_SURROUNDINGS = Surroundings()
-
-
-@dataclass(frozen=True)
-class Substituted:
-    """A document in which variables and relative paths are replaced."""
-
-    node: Node
-    used: frozenset[str]
-    findings: tuple[Finding, ...]
-
-
-def substituted(
-    node: Node, model: type[ApiModel], resource: str, surroundings: Surroundings
-) -> Substituted:
-    """A document with the values of variables, and with absolute paths."""
-    work = _Substitution(resource, surroundings)
-    changed = work.node(node, _Slot(model=model), (), {})
-    return Substituted(changed, frozenset(work.used), tuple(work.findings))
 
 
 @dataclass(frozen=True)
@@ -95,7 +65,7 @@ _NOTHING = _Slot()
 
 
 @cache
-def _slots(model: type[ApiModel]) -> Names[str, _Slot]:
+def _slots(model: type[ApiModel]) -> Mapping[str, _Slot]:
     return {
         info.alias or name: _slot(info.annotation, info.metadata)
         for name, info in model.model_fields.items()
@@ -113,7 +83,7 @@ def _slot(annotation: Any, marks: Iterable[object] = ()) -> _Slot:
     arguments = typing.get_args(annotation)
     if origin is tuple and arguments:
         return _Slot(items=_slot(arguments[0]))
-    if isinstance(origin, type) and issubclass(origin, Names) and len(arguments) == 2:
+    if isinstance(origin, type) and issubclass(origin, Mapping) and len(arguments) == 2:
         return _Slot(values=_slot(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, ApiModel):
         return _Slot(_last(marks, Variables), None, annotation)
@@ -131,32 +101,29 @@ class _Substitution:
         self.used: set[str] = set()
         self.findings: list[Finding] = []
 
-    def node(
-        self, node: Node, slot: _Slot, path: tuple[Segment, ...], beside: Names[str, Entry]
-    ) -> Node:
-        if isinstance(node, Mapping):
+    def replaced(
+        self,
+        value: JsonValue,
+        slot: _Slot,
+        path: tuple[Segment, ...] = (),
+        beside: dict[str, JsonValue] | None = None,
+    ) -> JsonValue:
+        if isinstance(value, dict):
             slots = _slots(slot.model) if slot.model is not None else {}
             other = slot.values or _NOTHING
-            entries = {
-                key: entry._replace(
-                    node=self.node(entry.node, slots.get(key, other), (*path, key), node.entries)
-                )
-                for key, entry in node.entries.items()
+            return {
+                key: self.replaced(inner, slots.get(key, other), (*path, key), value)
+                for key, inner in value.items()
             }
-            return Mapping(entries, node.size)
-        if isinstance(node, Sequence):
+        if isinstance(value, list):
             each = slot.items or _NOTHING
-            items = (
-                Item(item.at, self.node(item.node, each, (*path, index), {}))
-                for index, item in enumerate(node.items)
-            )
-            return Sequence(tuple(items), node.size)
-        if not isinstance(node.value, str):
-            return node
-        text = self._with_values(node.value, slot, path) if "$(" in node.value else node.value
-        if slot.path is not None and _is_path(slot.path, beside):
-            text = self._absolute(text, slot.path)
-        return node if text is node.value else Scalar(text, text)
+            return [self.replaced(one, each, (*path, index)) for index, one in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+        text = self._with_values(value, slot, path) if "$(" in value else value
+        if slot.path is None or not _is_path(slot.path, beside):
+            return text
+        return self._absolute(text, slot.path)
 
     def _with_values(self, text: str, slot: _Slot, path: tuple[Segment, ...]) -> str:
         values = self._surroundings.values
@@ -221,12 +188,8 @@ class _Substitution:
         return f"{_written(base, mark.form)}/{text[len(steps) :]}"
 
 
-def _is_path(mark: LocalPath, beside: Names[str, Entry]) -> bool:
-    if not mark.field:
-        return True
-    entry = beside.get(mark.field)
-    node = entry.node if entry is not None else None
-    return isinstance(node, Scalar) and node.value in mark.values
+def _is_path(mark: LocalPath, beside: dict[str, JsonValue] | None) -> bool:
+    return not mark.field or _text(beside, mark.field) in mark.values
 
 
 def _written(folder: str, form: PathForm) -> str:
@@ -250,44 +213,36 @@ _EXPLANATION = (
 )
 
 
-def swapped_finding(spec: Node | None, resource: str) -> Finding | None:
+def _swapped(spec: JsonValue, resource: str) -> Finding | None:
     """The explanation, when a DataSource's spec looks like the other kind of virtual source."""
-    simple, complex_ = _variant(spec, "simpleVirtual"), _variant(spec, "complexVirtual")
-    if simple is not None and (signs := _signs_of_complex(simple)):
+    simple, complex_ = (_under(spec, name) for name in ("simpleVirtual", "complexVirtual"))
+    if isinstance(simple, dict) and (signs := _signs_of_complex(simple)):
         return _explain(resource, "simpleVirtual", "complexVirtual", signs)
-    if complex_ is not None and (signs := _signs_of_simple(complex_)):
+    if isinstance(complex_, dict) and (signs := _signs_of_simple(complex_)):
         return _explain(resource, "complexVirtual", "simpleVirtual", signs)
     return None
 
 
-def _variant(spec: Node | None, name: str) -> Mapping | None:
-    if not isinstance(spec, Mapping) or name not in spec.entries:
-        return None
-    node = spec.entries[name].node
-    return node if isinstance(node, Mapping) else None
-
-
-def _signs_of_complex(simple: Mapping) -> list[str]:
-    signs = [f"`{name}`" for name in ("snapshotQuery", "dataSources") if name in simple.entries]
+def _signs_of_complex(simple: Mapping[str, JsonValue]) -> list[str]:
+    signs = [f"`{name}`" for name in ("snapshotQuery", "dataSources") if name in simple]
     if _has_placeholder(simple):
         signs.append("a {{ SNAPSHOT }} placeholder")
     return signs
 
 
-def _signs_of_simple(complex_: Mapping) -> list[str]:
-    if "dataSource" in complex_.entries:
+def _signs_of_simple(complex_: Mapping[str, JsonValue]) -> list[str]:
+    if "dataSource" in complex_:
         return ["a single `dataSource`"]
-    if "snapshotQuery" in complex_.entries or _has_placeholder(complex_):
+    if "snapshotQuery" in complex_ or _has_placeholder(complex_):
         return []
-    if not {"dataQuery", "sqlQuery", "query"} & complex_.entries.keys():
+    if not {"dataQuery", "sqlQuery", "query"} & complex_.keys():
         return []
     return ["no `snapshotQuery`", "no {{ SNAPSHOT }} placeholder"]
 
 
-def _has_placeholder(variant: Mapping) -> bool:
-    queries = (variant.entries[name].node for name in ("dataQuery", "sqlQuery", "query")
-               if name in variant.entries)  # fmt: skip
-    return any(isinstance(query, Scalar) and PLACEHOLDER.search(query.text) for query in queries)
+def _has_placeholder(variant: Mapping[str, JsonValue]) -> bool:
+    queries = (variant.get(name) for name in ("dataQuery", "sqlQuery", "query"))
+    return any(isinstance(query, str) and PLACEHOLDER.search(query) for query in queries)
 
 
 def _explain(resource: str, given: str, meant: str, signs: list[str]) -> Finding:
@@ -302,7 +257,7 @@ def _explain(resource: str, given: str, meant: str, signs: list[str]) -> Finding
     )
 
 
-# Turns documents to resources: unpacks lists, skips other tools' kinds, checks versions.
+# Turns documents to resources: skips other tools' kinds, checks versions.
 
 FORMER_KINDS = {
     "HDFSLikeDataSource": "hdfsLike",
@@ -329,67 +284,47 @@ class Read:
     used: frozenset[str] = frozenset()
 
 
-def members(node: Node, at: Position) -> Iterator[Item]:
-    """The document itself or, when it is a List as kubectl prints them, its items."""
-    items = _list_items(node)
-    if items is None:
-        if not (isinstance(node, Scalar) and node.value is None):
-            yield Item(at, node)
-    else:
-        for item in items.items:
-            yield from members(item.node, item.at)
-
-
-def _list_items(node: Node) -> Sequence | None:
-    kind = _text(node, "kind") or ""
-    if not isinstance(node, Mapping) or "items" not in node.entries:
-        return None
-    items = node.entries["items"].node
-    is_list = kind == "List" or kind.removesuffix("List") in KIND_BY_NAME
-    return items if is_list and isinstance(items, Sequence) else None
-
-
 def read_resource(node: Node, surroundings: Surroundings = NO_SURROUNDINGS) -> Read:
     """The resource that a document declares, with its variables and relative paths replaced."""
-    if not isinstance(node, Mapping):
-        return Read(
-            findings=(
-                make_finding(
-                    "SL106",
-                    "a document must be a mapping",
-                    found=display(plain(node)) if isinstance(node, Scalar) else "a list",
-                    expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
-                    hint="write each item as a document of its own, and a line `---` between them"
-                    if isinstance(node, Sequence)
-                    else "",
-                ),
-            )
+    return _read(plain(node), node, surroundings)
+
+
+def _read(document: JsonValue, node: Node | None, surroundings: Surroundings) -> Read:
+    """Read a document; `node` has its texts as they were written, if it is in a file."""
+    if not isinstance(document, dict):
+        is_list = isinstance(document, list)
+        finding = make_finding(
+            "SL106",
+            "a document must be a mapping",
+            found="a list" if is_list else display(document),
+            expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
+            hint="write each item as a document of its own, and a line `---` between them"
+            if is_list
+            else "",
         )
-    identity = _identity(node)
-    envelope = _envelope_finding(node, identity)
+        return Read(findings=(finding,))
+    identity = _identity(document)
+    envelope = _envelope_finding(document, identity)
     if envelope is not None:
         # The identity with its kind spelt right, so that references to it are not missing as well.
         kind, _, name = identity.partition("/")
         return Read(f"{_meant_kind(kind) or kind}/{name}" if kind else identity, None, (envelope,))
-    model = KIND_BY_NAME[_text(node, "kind") or ""].model
+    model = KIND_BY_NAME[_text(document, "kind") or ""].model
     if model.__name__ == "DataSource":
-        spec = node.entries.get("spec")
-        swapped = swapped_finding(spec.node if spec else None, identity)
+        swapped = _swapped(document.get("spec"), identity)
         if swapped is not None:
             return Read(identity, None, (swapped,))
-    replaced = substituted(node, model, identity, surroundings)
-    if isinstance(replaced.node, Mapping):
-        identity = _identity(replaced.node)
+    work = _Substitution(identity, surroundings)
+    replaced = work.replaced(document, _Slot(model=model))
+    identity, used = _identity(replaced), frozenset(work.used)
     try:
-        resource = model.parse(plain(replaced.node))
+        resource = model.parse(replaced)
     except ValidationError as error:
-        faults = findings_of(error, model, replaced.node, identity)
-        named = {finding.path for finding in replaced.findings}
+        faults = findings_of(error, model, node, identity)
+        named = {finding.path for finding in work.findings}
         faults = tuple(fault for fault in faults if fault.path not in named)
-        return Read(identity, None, (*replaced.findings, *faults), replaced.used)
-    if replaced.findings:
-        return Read(identity, None, replaced.findings, replaced.used)
-    return Read(identity, resource, (), replaced.used)
+        return Read(identity, None, (*work.findings, *faults), used)
+    return Read(identity, None if work.findings else resource, tuple(work.findings), used)
 
 
 def read_object(document: JsonValue) -> Read:
@@ -401,32 +336,30 @@ def read_object(document: JsonValue) -> Read:
     if isinstance(document, dict) and document.get("apiVersion") == API_VERSION:
         kind = KIND_BY_NAME.get(str(document.get("kind")))
         if kind is not None:
-            try:
+            with suppress(ValidationError):
                 resource = kind.model.parse(document)
-            except ValidationError:
-                return read_resource(node_of(document))
-            return Read(resource.identity, resource)
-    return read_resource(node_of(document))
+                return Read(resource.identity, resource)
+    return _read(document, None, NO_SURROUNDINGS)
 
 
-def _identity(node: Mapping) -> str:
-    kind = _text(node, "kind")
-    metadata = node.entries.get("metadata")
-    name = _text(metadata.node, "name") if metadata else None
+def _identity(document: JsonValue) -> str:
+    kind, name = _text(document, "kind"), _text(_under(document, "metadata"), "name")
     return f"{kind or '?'}/{name or '?'}" if kind or name else ""
 
 
-def _text(node: Node, key: str) -> str | None:
-    if not isinstance(node, Mapping) or key not in node.entries:
-        return None
-    value = node.entries[key].node
-    return value.value if isinstance(value, Scalar) and isinstance(value.value, str) else None
+def _under(value: JsonValue, key: str) -> JsonValue:
+    return value.get(key) if isinstance(value, dict) else None
 
 
-def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
-    version, kind = _text(node, "apiVersion"), _text(node, "kind")
+def _text(value: JsonValue, key: str) -> str | None:
+    found = _under(value, key)
+    return found if isinstance(found, str) else None
+
+
+def _envelope_finding(document: dict[str, JsonValue], identity: str) -> Finding | None:
+    version, kind = (_text(document, key) for key in ("apiVersion", "kind"))
     if version is None:
-        return _wrong_version(node, identity, "apiVersion is missing or not text")
+        return _wrong_version(document, identity, "apiVersion is missing or not text")
     group = version.rpartition("/")[0]
     if group != GROUP:
         if (
@@ -434,7 +367,7 @@ def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
             or kind in FORMER_KINDS
             or (SequenceMatcher(a=group.casefold()[:64], b=GROUP).ratio() >= 0.8)
         ):
-            return _wrong_version(node, identity, "this is not Snaploom's apiVersion")
+            return _wrong_version(document, identity, "this is not Snaploom's apiVersion")
         return make_finding(
             "SL107",
             "this document is not one of Snaploom's and is passed over",
@@ -444,32 +377,31 @@ def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
             expected=API_VERSION,
         )
     if version != API_VERSION:
-        return _wrong_version(node, identity, "this version of snaploom.io is not known")
+        return _wrong_version(document, identity, "this version of snaploom.io is not known")
     if kind not in KIND_BY_NAME:
-        return _unknown_kind(node, kind, identity)
+        return _unknown_kind(document, kind, identity)
     return None
 
 
-def _wrong_version(node: Mapping, identity: str, message: str) -> Finding:
-    given = node.entries.get("apiVersion")
+def _wrong_version(document: dict[str, JsonValue], identity: str, message: str) -> Finding:
     return make_finding(
         "SL108",
         message,
         resource=identity,
         path="apiVersion",
-        found=display(plain(given.node)) if given else "no apiVersion",
+        found=display(document["apiVersion"]) if "apiVersion" in document else "no apiVersion",
         expected=API_VERSION,
     )
 
 
-def _unknown_kind(node: Mapping, kind: str | None, identity: str) -> Finding:
-    given = node.entries.get("kind")
+def _unknown_kind(document: dict[str, JsonValue], kind: str | None, identity: str) -> Finding:
+    is_given = "kind" in document
     return make_finding(
         "SL109",
-        "there is no such kind" if given else "kind is missing",
+        "there is no such kind" if is_given else "kind is missing",
         resource=identity,
         path="kind",
-        found=display(plain(given.node)) if given else "no kind",
+        found=display(document["kind"]) if is_given else "no kind",
         expected=", ".join(KIND_BY_NAME),
         hint=_kind_hint(kind) if kind else "",
     )

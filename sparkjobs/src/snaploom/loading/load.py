@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from snaploom.loading import composer
-from snaploom.loading.documents import Read, Surroundings, members, read_object, read_resource
+from snaploom.loading.documents import Read, Surroundings, read_object, read_resource
 from snaploom.loading.project import (
     AppliedProject,
     SourceText,
@@ -22,6 +22,7 @@ from snaploom.loading.project import (
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import Resource
 from snaploom.models.findings import Finding, errors_of, make_finding
+from snaploom.models.kinds import KIND_BY_NAME
 
 _NOWHERE = composer.Position(0, 0)
 _NO_NODE = composer.Mapping({}, 1)
@@ -142,7 +143,7 @@ def _read_document(
     source: SourceText, document: composer.Document, surroundings: Surroundings
 ) -> Iterable[tuple[Read, Located | None]]:
     first = ""
-    for at, node in members(document.node, document.at):
+    for at, node in _members(document.node, document.at):
         read = read_resource(node, surroundings)
         first = first or read.identity
         own = tuple(
@@ -158,6 +159,20 @@ def _read_document(
     if document.faults:
         faults = tuple(fault_finding(fault, source.file, first) for fault in document.faults)
         yield Read("", None, faults), None
+
+
+def _members(node: composer.Node, at: composer.Position) -> Iterable[composer.Item]:
+    """The document itself or, when it is a List as kubectl prints them, its items."""
+    entries = node.entries if isinstance(node, composer.Mapping) else {}
+    kind = composer.scalar_at(node, ("kind",))
+    name = str(kind.value) if kind is not None else ""
+    items = entries["items"].node if "items" in entries else None
+    is_list = name == "List" or name.removesuffix("List") in KIND_BY_NAME
+    if is_list and isinstance(items, composer.Sequence):
+        for item in items.items:
+            yield from _members(item.node, item.at)
+    elif not (isinstance(node, composer.Scalar) and node.value is None):
+        yield composer.Item(at, node)
 
 
 def _without_duplicates(found: list[Located]) -> tuple[tuple[Located, ...], list[Finding]]:

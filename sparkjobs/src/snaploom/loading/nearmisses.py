@@ -1,4 +1,4 @@
-"""Names that were probably meant: near misses, and names of earlier designs.
+"""Texts of messages about values, and names that were probably meant instead of others.
 
 Earlier designs of the same resources used other names (rule W1); people
 with files of earlier versions get the new name rather than a near miss by spelling.
@@ -46,6 +46,9 @@ _LONGEST_GUESSED = 256
 
 _SHORTEST_PART = 3
 """Letters of a name that are enough to take a longer one for it, where only one begins so."""
+
+_LONGEST_SHOWN = 80
+"""Characters of a text that a message shows."""
 
 LISTED = 12
 """Allowed names that a message lists before it gives the number of the others."""
@@ -122,3 +125,27 @@ def listing(allowed: tuple[str, ...]) -> str:
         return ""
     more = f" and {len(allowed) - LISTED} more" if len(allowed) > LISTED else ""
     return f"{', '.join(allowed[:LISTED])}{more}"
+
+
+def display(value: object) -> str:
+    """A value as the user would recognise it; of anything larger than a scalar only its shape."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return (
+                f"'{value}'" if len(value) <= _LONGEST_SHOWN else f"'{value[:_LONGEST_SHOWN]}...'"
+            )
+        case dict():
+            return "a mapping" if value else "an empty mapping"
+        case list() | tuple():
+            return f"a list of {counted(len(value), 'member')}" if value else "an empty list"
+        case _:
+            return str(value)[:_LONGEST_SHOWN]
+
+
+def counted(number: object, noun: str) -> str:
+    """A number of things, such as `2 members`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,5 +1,6 @@
 """Turns pydantic's errors to findings about declarations."""
 
+import json
 import re
 import types
 import typing
@@ -12,7 +13,14 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from snaploom.loading.composer import Node, Segment, join_path, scalar_at
-from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
+from snaploom.loading.nearmisses import (
+    counted,
+    did_you_mean,
+    display,
+    field_hint,
+    listing,
+    meant_field,
+)
 from snaploom.models import shortforms
 from snaploom.models.allowances import VARIABLE_PATTERN
 from snaploom.models.base import CONTRADICTION, WITHOUT_VARIABLE, ApiModel
@@ -260,13 +268,12 @@ PATTERNS = {
 """Descriptions of the patterns of the models; another pattern is shown as it is."""
 
 _SECRET = re.compile(r"credential|plaintext|passw|secret|token|accesskey|private", re.IGNORECASE)
-_LONGEST_SHOWN = 80
 
 
 def findings_of(
-    error: ValidationError, model: type[ApiModel], node: Node, resource: str
+    error: ValidationError, model: type[ApiModel], node: Node | None, resource: str
 ) -> tuple[Finding, ...]:
-    """Every fault of one resource, with paths from its root."""
+    """Every fault of one resource, with paths from its root; `node` None where it is in no file."""
     kept = [
         _without_tags(details)
         for details in error.errors(include_url=False, include_input=True)
@@ -307,11 +314,13 @@ def _is_short_by_faults(details: ErrorDetails) -> bool:
     )
 
 
-def _finding(details: ErrorDetails, model: type[ApiModel], node: Node, resource: str) -> Finding:
+def _finding(
+    details: ErrorDetails, model: type[ApiModel], node: Node | None, resource: str
+) -> Finding:
     loc = tuple(segment for segment in details["loc"] if segment != "[key]")
     words = _words(details, model, loc)
     shown = words.get("found", _found(details, loc))
-    quoted = _quoting_hint(details["type"], node, loc)
+    quoted = _quoting_hint(details, node, loc)
     return make_finding(
         words["code"],
         words["message"],
@@ -451,22 +460,18 @@ def _bound(kind: str, context: dict[str, object]) -> str:
         case "multiple_of":
             return f"a multiple of {context['multiple_of']}"
         case "string_too_short":
-            return f"at least {_count(context['min_length'], 'character')}"
+            return f"at least {counted(context['min_length'], 'character')}"
         case "string_too_long":
-            return f"at most {_count(context['max_length'], 'character')}"
+            return f"at most {counted(context['max_length'], 'character')}"
         case "too_short":
-            return f"at least {_count(context['min_length'], 'member')}"
+            return f"at least {counted(context['min_length'], 'member')}"
         case "too_long":
-            return f"at most {_count(context['max_length'], 'member')}"
+            return f"at most {counted(context['max_length'], 'member')}"
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])
             return PATTERNS.get(pattern, f"text that matches {pattern}")
         case _:
             return ""
-
-
-def _count(number: object, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _refined(details: ErrorDetails, loc: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -493,25 +498,6 @@ def names_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def display(value: object) -> str:
-    """A value as the user would recognise it; of anything larger than a scalar only its shape."""
-    match value:
-        case None:
-            return "nothing (null)"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return (
-                f"'{value}'" if len(value) <= _LONGEST_SHOWN else f"'{value[:_LONGEST_SHOWN]}...'"
-            )
-        case dict():
-            return "a mapping" if value else "an empty mapping"
-        case list() | tuple():
-            return f"a list of {_count(len(value), 'member')}" if value else "an empty list"
-        case _:
-            return str(value)[:_LONGEST_SHOWN]
-
-
 def _reference_hint(given: object) -> str:
     """A reference in the form of an earlier design, which has a name in a mapping."""
     if isinstance(given, dict) and isinstance(given.get("name"), str):
@@ -519,11 +505,12 @@ def _reference_hint(given: object) -> str:
     return ""
 
 
-def _quoting_hint(kind: str, node: Node, loc: tuple[Segment, ...]) -> str:
+def _quoting_hint(details: ErrorDetails, node: Node | None, loc: tuple[Segment, ...]) -> str:
     """Text that YAML takes for something else, because it is not in quotes."""
-    scalar = scalar_at(node, loc)
-    if kind != "string_type" or scalar is None or is_secret(loc):
+    given: JsonValue = details["input"]
+    if details["type"] != "string_type" or isinstance(given, dict | list) or is_secret(loc):
         return ""
-    if scalar.value is None:
+    if given is None:
         return "give a value, or leave the field out"
-    return f'put it in quotes: "{scalar.text}"'
+    scalar = scalar_at(node, loc) if node is not None else None
+    return f'put it in quotes: "{json.dumps(given) if scalar is None else scalar.text}"'

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import get_args
 
 import yaml
 from pydantic import JsonValue
 
-from snaploom.models.common import Resource
+from snaploom.models.common import Resource, ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
@@ -53,6 +55,12 @@ class Kind:
     def singular(self) -> str:
         """Singular name, in lower case."""
         return self.name.lower()
+
+    @cached_property
+    def status(self) -> type[ResourceStatus]:
+        """Model of its status."""
+        found: type[ResourceStatus] = get_args(self.model.model_fields["status"].annotation)[0]
+        return found
 
 
 # `kubectl get snaploom` puts `datarelationship.snaploom.io/` before each name and must fit into 80

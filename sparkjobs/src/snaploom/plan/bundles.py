@@ -32,9 +32,8 @@ def bundle_for(kind: str, name: str, resources: Iterable[Resource]) -> Bundle:
     """
     listed = tuple(resources)
     chosen = next((r for r in listed if r.kind == kind and r.name == name), None)
-    if chosen is None:
-        raise _unknown(kind, name, listed)
-    near = tuple(r for r in listed if r.metadata.namespace == chosen.metadata.namespace)
+    namespace = chosen.metadata.namespace if chosen is not None else None
+    near = tuple(r for r in listed if r.metadata.namespace == namespace)
     sources, relationships = _named(near, DataSource), _named(near, DataRelationship)
     if isinstance(chosen, OutputDataset):
         used = [item.name for item in chosen.spec.data_model.data_relationships]

@@ -9,7 +9,17 @@ import networkx as nx
 from snaploom.models.common import PathMissingMode
 from snaploom.models.findings import AMBIGUOUS, UNREACHABLE, Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.plan.tree import JoinGraph, JoinTree, Link, Part, Tie, Unreachable, Vertex, plan_tree
+from snaploom.plan.tree import (
+    NOT_EXCLUDED,
+    JoinGraph,
+    JoinTree,
+    Link,
+    Part,
+    Tie,
+    Unreachable,
+    Vertex,
+    plan_tree,
+)
 
 # Repairs of a data model that lacks its one join tree, as messages may suggest them.
 
@@ -109,7 +119,11 @@ def _ways(graph: JoinGraph, reached: Container[str]) -> nx.DiGraph:
         parts = graph.parts[link.name]
         pairs += len(parts) ** 2
         compared = parts if pairs <= _MOST_PAIRS else ()
-        repairs = {s: _misfits(graph, link, s) for s in sorted(link.keys) if s not in reached}
+        repairs = {
+            source: int(source not in graph.vertices or source in link.misgrouped)
+            for source in sorted(link.keys)
+            if source not in reached
+        }
         for part in parts:
             near = sorted(graph.network[part])
             first = next((source for source in near if source in reached), None)
@@ -127,11 +141,6 @@ def _ways(graph: JoinGraph, reached: Container[str]) -> nx.DiGraph:
     return ways
 
 
-def _misfits(graph: JoinGraph, link: Link, source: str) -> int:
-    vertex = graph.vertices.get(source)
-    return int(vertex is None or not link.fits_grouping(vertex))
-
-
 def _repairs_along(
     graph: JoinGraph, sources: Sequence[str], parts: Sequence[Part]
 ) -> Iterator[ReachRepair]:
@@ -144,9 +153,9 @@ def _repairs_at(graph: JoinGraph, link: Link, parent: str, source: str) -> list[
     vertex = graph.vertices.get(source)
     if vertex is None:
         found.append(AddSource(source))
-    elif not link.fits_grouping(vertex):
+    elif source in link.misgrouped:
         found.append(SetGroupBy(vertex.field_name, link.name, link.keys[source]))
-    shared = link.exclusions_of(parent) & link.exclusions_of(source)
+    shared = link.exclusions.get(parent, NOT_EXCLUDED) & link.exclusions.get(source, NOT_EXCLUDED)
     if shared:
         found.append(NarrowExclusions(link.name, tuple(sorted(shared)), source))
     return found
@@ -225,7 +234,7 @@ def tree_findings(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> tu
         *_ties(output, graph, tree),
         *_unreachable(output, graph, tree),
         *_depth(output, graph, tree),
-        *_never_used(output, graph, tree),
+        *_never_used(output, tree),
     )
 
 
@@ -296,7 +305,7 @@ def _unreachable(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> lis
 
 
 def _obstacles(graph: JoinGraph, tree: JoinTree, missing: Unreachable) -> list[str]:
-    links = graph.links_of(missing.source)
+    links = [link for link in graph.links if missing.source in link.keys]
     if not links:
         return [f"no relationship of this output mentions DataSource/{missing.source}"]
     vertex = graph.vertices[missing.source]
@@ -313,7 +322,7 @@ def _obstacle(graph: JoinGraph, tree: JoinTree, vertex: Vertex, link: Link) -> s
     name = f"DataRelationship/{link.name}"
     if not others:
         return f"{name} has no other source"
-    if not link.fits_grouping(vertex):
+    if vertex.source in link.misgrouped:
         key = ", ".join(link.keys[vertex.source])
         return f"groupBy [{', '.join(vertex.group_by)}] is not its key in {name}, which is [{key}]"
     if reached:
@@ -355,14 +364,8 @@ def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> Iterator[
     )
 
 
-def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
-    """Relationships whose every way lost against another; reported once the tree is decided."""
-    if tree.ties or tree.unreachable:
-        return []
-    used = {node.relationship for node in tree.joins}
-    unused = {
-        link.name for link in graph.links if link.name not in used and any(graph.arcs([link]))
-    }
+def _never_used(output: OutputDataset, tree: JoinTree) -> list[Finding]:
+    """Relationships whose every way lost against another."""
     positions = enumerate(output.spec.data_model.data_relationships)
     return [
         output.finding(
@@ -374,7 +377,7 @@ def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list
             expected="relationships that the join tree uses",
         )
         for index, relationship in positions
-        if relationship.name in unused
+        if relationship.name in tree.unused
     ]
 
 

@@ -51,11 +51,6 @@ class Vertex:
     timed: AsOf | Windows | None = None
     history: TimeOffset | None = None
 
-    @cached_property
-    def group_key(self) -> frozenset[str]:
-        """The groupBy fields without case and order."""
-        return frozenset(folded_path(name) for name in self.group_by)
-
     @property
     def order(self) -> str:
         """Sort key of siblings, so that the order of configuration does not matter."""
@@ -70,32 +65,12 @@ class Link:
     anti_priority: int
     keys: Mapping[str, tuple[str, ...]]
     """Fields of the key by source, of listed and unlisted sources."""
-    exclusions: tuple[frozenset[str], ...] = ()
-    normalized: Mapping[str, str] = field(default_factory=dict)
+    exclusions: Mapping[str, frozenset[int]]
+    """Numbers of the exclusions that hold a source, by the sources in any."""
+    misgrouped: frozenset[str]
+    """Listed sources whose groupBy is not their key: no arc leads to them."""
+    normalized: Mapping[str, str]
     """By source, the components of its key that are normalised, for people."""
-
-    @cached_property
-    def excluded_in(self) -> Mapping[str, frozenset[int]]:
-        """By source, the numbers of the exclusions that hold it."""
-        found: dict[str, set[int]] = {}
-        for number, sources in enumerate(self.exclusions):
-            for source in sources:
-                found.setdefault(source, set()).add(number)
-        return {source: frozenset(numbers) for source, numbers in found.items()}
-
-    def exclusions_of(self, source: str) -> frozenset[int]:
-        """Numbers of the exclusions that hold the source."""
-        return self.excluded_in.get(source, NOT_EXCLUDED)
-
-    def separates(self, source: str, other: str) -> bool:
-        """Whether an exclusion holds both."""
-        return not self.exclusions_of(source).isdisjoint(self.exclusions_of(other))
-
-    def fits_grouping(self, vertex: Vertex) -> bool:
-        """Whether the vertex is not grouped, or grouped by exactly its key in this link."""
-        if not vertex.group_by:
-            return True
-        return vertex.group_key == {folded_path(name) for name in self.keys[vertex.source]}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,11 +105,6 @@ class JoinGraph:
         parts = (node for node in self.network if isinstance(node, Part))  # in the order of links
         return {name: tuple(found) for name, found in groupby(parts, attrgetter("relationship"))}
 
-    def links_of(self, source: str) -> tuple[Link, ...]:
-        """The links that mention a source, listed or not."""
-        parts = self.network.adj.get(source, ())
-        return tuple(self.link[part.relationship] for part in parts)
-
     def hops(self) -> dict[str | Part, int]:
         """Return the distance from the root of every source within reach, and of parts on the way.
 
@@ -152,12 +122,10 @@ class JoinGraph:
         for link in links:
             members = [self.vertices[source] for source in link.keys if source in self.vertices]
             for child, parent in product(members, members):
-                if (
-                    parent is not child
-                    and child is not self.root
-                    and link.fits_grouping(child)
-                    and not link.separates(parent.source, child.source)
-                ):
+                if child is parent or child is self.root or child.source in link.misgrouped:
+                    continue
+                held = link.exclusions.get(parent.source, NOT_EXCLUDED)
+                if held.isdisjoint(link.exclusions.get(child.source, NOT_EXCLUDED)):
                     yield parent, child, link
 
 
@@ -177,8 +145,9 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
         for other in model.other_data_sources
     )
     vertices = {vertex.source: vertex for vertex in (*others, root)}
+    grouped = {v.source: _folded(v.group_by) for v in vertices.values() if v.group_by}
     links = sorted(
-        (_link(used, by_name[used.name]) for used in model.data_relationships),
+        (_link(used, by_name[used.name], grouped) for used in model.data_relationships),
         key=lambda link: link.name,
     )
     return JoinGraph(root, vertices, tuple(links), _network(vertices, links), model.max_depth)
@@ -202,7 +171,7 @@ def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
     for link in links:
         alike: defaultdict[frozenset[int], list[str]] = defaultdict(list)
         for source in link.keys:
-            alike[link.exclusions_of(source)].append(source)
+            alike[link.exclusions.get(source, NOT_EXCLUDED)].append(source)
         for held, sources in alike.items():
             network.add_edges_from(zip(sources, repeat(Part(link.name, held)), strict=False))
     return network
@@ -213,16 +182,12 @@ class _Pruned:
         self._graph = graph
         self._entered: set[Part] = set()
         self._left = dict(graph.parts)
-        self._grouped = {name: vertex for name, vertex in graph.vertices.items() if vertex.group_by}
 
     def following(self, node: str | Part) -> Iterator[str | Part]:
         network, vertices = self._graph.network, self._graph.vertices
         if isinstance(node, Part):
             link = self._graph.link[node.relationship]
-            for source in network[node]:
-                grouped = self._grouped.get(source)
-                if source in vertices and (grouped is None or link.fits_grouping(grouped)):
-                    yield source
+            yield from (s for s in network[node] if s in vertices and s not in link.misgrouped)
             return
         for part in network[node]:
             # One source speaks for all that are in the same exclusions, and a part is reached once.
@@ -235,16 +200,33 @@ class _Pruned:
                 )
 
 
-def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:
+def _folded(names: Iterable[str]) -> frozenset[str]:
+    """Fields without case and order."""
+    return frozenset(map(folded_path, names))
+
+
+def _link(
+    used: UsedRelationship, relationship: DataRelationship, grouped: Mapping[str, frozenset[str]]
+) -> Link:
+    """The link of a relationship; `grouped` has the fields of groupBy by grouped source."""
+    spec = relationship.spec
     keys: dict[str, tuple[str, ...]] = {}
-    for representation in relationship.spec.representations:
+    for representation in spec.representations:
         names = (field.field_name for part in representation.join_key for field in part.fields_)
         fields = tuple(dict.fromkeys(names))
         keys.update(dict.fromkeys(representation.data_sources, fields))
-    exclusions = tuple(frozenset(exclusion.data_source_set) for exclusion in used.exclusions)
-    spec = relationship.spec
-    normalized = {source: text for source in keys if (text := spec.normalized_keys(source))}
-    return Link(used.name, used.anti_priority, keys, exclusions, normalized)
+    held: defaultdict[str, set[int]] = defaultdict(set)
+    for number, exclusion in enumerate(used.exclusions):
+        for source in exclusion.data_source_set:
+            held[source].add(number)
+    return Link(
+        used.name,
+        used.anti_priority,
+        keys,
+        {source: frozenset(numbers) for source, numbers in held.items()},
+        frozenset(s for s in grouped.keys() & keys.keys() if grouped[s] != _folded(keys[s])),
+        {source: text for source in keys if (text := spec.normalized_keys(source))},
+    )
 
 
 # The join tree: every source at the least number of hops from the root.
@@ -327,6 +309,8 @@ class JoinTree:
     ties_below: tuple[Tie, ...] = ()
     """Ties of sources all of whose parents are tied, or hang on a tie, themselves."""
     unreachable: tuple[Unreachable, ...] = ()
+    unused: frozenset[str] = frozenset()
+    """Relationships that could join sources, and join none; empty until the tree is decided."""
     depths: dict[str, int] = field(default_factory=dict, compare=False)
     """Depth of every source within reach, ties included."""
 
@@ -400,15 +384,20 @@ def plan_tree(graph: JoinGraph) -> JoinTree:
     search = _Search(graph)
     for depth in range(1, max(search.depths.values()) + 1):
         search.place_layer(depth)
-    missing = (v for v in graph.vertices.values() if v.source not in search.placed)
+    missing = [v for v in graph.vertices.values() if v.source not in search.placed]
+    nodes = tuple(n for n in search.placed.values() if n.number not in search.undecided)
+    used = {node.relationship for node in nodes}
+    is_decided = not search.ties and not missing
+    others = (link for link in graph.links if is_decided and link.name not in used)
     return JoinTree(
-        nodes=tuple(n for n in search.placed.values() if n.number not in search.undecided),
+        nodes=nodes,
         ties=tuple(search.ties),
         ties_below=tuple(search.ties_below),
         unreachable=tuple(
             Unreachable(v.field_name, v.source, v.path_missing_mode)
             for v in sorted(missing, key=lambda v: v.order)
         ),
+        unused=frozenset(link.name for link in others if any(graph.arcs([link]))),
         depths=search.depths,
     )
 
@@ -485,7 +474,7 @@ class _Search:
         for cost, equal in groupby(ranked, key=lambda way: way[0].anti_priority):
             for link, part in equal:
                 joined = waiting.intersection(self.graph.network[part])
-                fitting = [v for s in joined if link.fits_grouping(v := self.graph.vertices[s])]
+                fitting = [self.graph.vertices[s] for s in joined if s not in link.misgrouped]
                 parents = _not_held(link, above, part.held) if fitting else ()
                 for vertex in fitting:
                     offer = offers.setdefault(vertex.source, _Offer(vertex, cost))
@@ -518,5 +507,6 @@ def _not_held(
     return tuple(
         parent
         for parent in parents
-        if parent.source in link.keys and held.isdisjoint(link.exclusions_of(parent.source))
+        if parent.source in link.keys
+        and held.isdisjoint(link.exclusions.get(parent.source, NOT_EXCLUDED))
     )

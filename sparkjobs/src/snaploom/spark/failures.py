@@ -1,10 +1,12 @@
 """Spark's failures as errors of Snaploom: one line, no stack trace, and what to do."""
 
 import itertools
+import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import unescape
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -48,6 +50,7 @@ _FRAMES = re.compile(
 """Frames of a traceback of Python, whose source lines may hold anything: no rule looks at them."""
 _JAVA_FRAMES = re.compile(r"\n[ \t]+at .*")
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
+_TITLE = re.compile(r"<title>([^<]+)</title>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +385,7 @@ def _expression(text: str) -> str:
 
 def condense(message: str) -> str:
     """The first sentence of a message of Spark, without condition, plan and SQL state."""
-    line = _AFTER_MESSAGE.sub("", message.strip())
+    line = _AFTER_MESSAGE.sub("", answered(message).strip())
     line = _EXCEPTION_NAME.sub("", line)
     condition = _CONDITION.match(line)
     line = line[condition.end() if condition else 0 :].strip().rstrip(".")
@@ -391,6 +394,30 @@ def condense(message: str) -> str:
     if len(line) > LONGEST_MESSAGE:
         return line[: LONGEST_MESSAGE - 1] + "…"
     return line or "Spark failed without a message"
+
+
+def answered(message: str) -> str:
+    """The message, with a server's own words for the document around them.
+
+    Iceberg quotes whole what it does not know: answers of a proxy, or of what a catalog runs in.
+    """
+    if not message.startswith("org.apache.iceberg."):
+        return message
+    head, brace, rest = message.partition("{")
+    try:
+        document: Mapping[str, object] = json.JSONDecoder().raw_decode(brace + rest)[0]
+    except (ValueError, RecursionError):
+        head, title = message.partition("<")[0], _TITLE.search(message)
+        answer = unescape(title[1]) if title else ""
+    else:
+        inner = document.get("error")
+        fields = inner if isinstance(inner, dict) else document
+        names = ("type", "error", "message", "error_description")
+        texts = {name: text for name in names if isinstance(text := fields.get(name), str)}
+        is_error = texts.keys() - {"type"}
+        answer = ": ".join(texts.values()) if is_error else " ".join(f"{brace}{rest}".split())
+    # Iceberg has `null` for the type of error that such an answer lacks.
+    return f"{head.removesuffix('null: ')}{answer.strip()}" if answer.strip() else message
 
 
 def _line_at(text: str, position: int) -> str:

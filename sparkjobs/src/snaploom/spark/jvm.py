@@ -133,7 +133,6 @@ class HadoopClient:
 
     @property
     def jvm(self) -> JVMView:
-        """The classes of the JVM."""
         return with_packages(self.gateway.jvm)
 
 
@@ -209,11 +208,6 @@ def qualified_uri(spark: SparkSession, path: str) -> str:
     return str(place.getFileSystem(client.configuration()).makeQualified(place).toString())
 
 
-def file_system_of(client: HadoopClient, uri: str) -> JavaObject:
-    """The file system of a file."""
-    return open_path(client, uri)[1]
-
-
 def describe(jvm: JVMView, statuses: JavaArray) -> Iterator[ListedFile]:
     """Statuses of Hadoop's file systems as plain data.
 
@@ -262,7 +256,7 @@ class FileEnds:
             # With its length and this read policy, S3's client asks for these bytes only.
             store = file.uri.partition("://")[2].partition("/")[0]
             if store not in self._file_systems:
-                self._file_systems[store] = file_system_of(self._client, file.uri)
+                self._file_systems[store] = open_path(self._client, file.uri)[1]
             opened = (
                 self._file_systems[store]
                 .openFile(path)
@@ -335,12 +329,6 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         "one snapshot has several compiled parts a join; with the default of 100, thirty joins "
         "push each other out and are compiled again and again (measured: three times slower)",
     ),
-    SessionSetting(
-        "spark.sql.shuffle.spreadNullJoinKeys.enabled",
-        "true",
-        "left rows with NULL keys match nothing and must not all meet on one task (Spark 4.3; "
-        "older versions ignore it)",
-    ),
 )
 
 
@@ -372,7 +360,7 @@ def committer_options(spark: SparkSession, uri: str) -> Mapping[str, str]:
     """
     if kind_of(uri) is not S3:
         return {}
-    if not has_committers(spark):
+    if not has_class(spark, PROTOCOL):
         _log.warning("%s", WITHOUT_MODULE)
         return {}
     for name, value in COMMITTERS.items():
@@ -388,23 +376,23 @@ def remove_marker(spark: SparkSession, uri: str) -> None:
     """
     if kind_of(uri) is not S3:
         return
-    jvm = jvm_of(spark)
     bucket, _, folder = uri.partition("://")[2].partition("/")
     try:
-        path = jvm.org.apache.hadoop.fs.Path(uri)
-        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        files = open_path(client_of(spark), uri)[1]
         client = files.getS3AInternals().getAmazonS3Client("the mark of a staging folder")
-        request = jvm.software.amazon.awssdk.services.s3.model.DeleteObjectRequest.builder()
+        request = jvm_of(
+            spark
+        ).software.amazon.awssdk.services.s3.model.DeleteObjectRequest.builder()
         client.deleteObject(request.bucket(bucket).key(f"{folder.rstrip('/')}/").build())
     except (Py4JError, TypeError) as error:  # TypeError: a class that is not there
         _log.debug("%s keeps the mark of a folder: %s", uri, error)
 
 
-def has_committers(spark: SparkSession) -> bool:
-    """Whether the module `spark-hadoop-cloud` is on the classpath."""
-    jvm = jvm_of(spark)
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether Spark's JVM finds a class."""
+    loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
     try:
-        jvm.org.apache.spark.util.Utils.classForName(PROTOCOL, False, False)
+        loader.loadClass(name)
     except Py4JError:
         return False
     return True

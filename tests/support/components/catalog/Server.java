@@ -7,16 +7,24 @@ import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.servlet.ServletContextHandler;
 import org.eclipse.jetty.servlet.ServletHolder;
 
-/** Iceberg's REST catalog over tables of a database, until its input ends: {@code port url user password folder}. */
+/**
+ * Iceberg's REST catalog over tables of a database, until its input ends: {@code address port url user password
+ * folder}, and Hadoop's settings of where tables lie, each a {@code key=value}.
+ */
 class Catalog {
     public static void main(String[] arguments) throws Exception {
         Map<String, String> settings = Map.of(
-            "type", "jdbc", "uri", arguments[1], "jdbc.user", arguments[2],
-            "jdbc.password", arguments[3], "warehouse", arguments[4],
+            "type", "jdbc", "uri", arguments[2], "jdbc.user", arguments[3],
+            "jdbc.password", arguments[4], "warehouse", arguments[5],
             "jdbc.schema-version", "V1");
-        var catalog = CatalogUtil.buildIcebergCatalog("served", settings, new Configuration());
+        var files = new Configuration();
+        for (int index = 6; index < arguments.length; index++) {
+            String[] setting = arguments[index].split("=", 2);
+            files.set(setting[0], setting[1]);
+        }
+        var catalog = CatalogUtil.buildIcebergCatalog("served", settings, files);
         var servlet = new RESTCatalogServlet(new RESTCatalogAdapter(catalog));
-        Server server = new Server(new java.net.InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[0])));
+        Server server = new Server(new java.net.InetSocketAddress(arguments[0], Integer.parseInt(arguments[1])));
         var context = new ServletContextHandler();
         context.addServlet(new ServletHolder(servlet), "/*");
         server.setHandler(context);

@@ -22,10 +22,22 @@ from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, Ro
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.acceleration import BATCH, OFF_HEAP
 from snaploom.policy.fileformats import FileFormat, format_of
-from snaploom.sources.files.footers import have_one_calendar, read_footers, row_bytes
+from snaploom.sources.files.footers import (
+    columns_without_nulls,
+    have_one_calendar,
+    read_footers,
+    row_bytes,
+)
 from snaploom.sources.files.globs import escape_glob
 from snaploom.spark.failures import translate
-from snaploom.spark.jvm import FileEnds, client_of, open_path, scan_by_spark, scans_natively
+from snaploom.spark.jvm import (
+    FileEnds,
+    HadoopClient,
+    client_of,
+    open_path,
+    scan_by_spark,
+    scans_natively,
+)
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
 from snaploom.types.arrow import arrow_schema, schema_of_arrow
 from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, schema_json
@@ -95,9 +107,7 @@ def _width(session: SparkSession, frames: Iterable[DataFrame]) -> int | None:
     total = 0
     for frame in frames:
         try:
-            uri = unquote(next(iter(frame._jdf.inputFiles())))
-            path, store = open_path(client, uri)
-            file = ListedFile(path.toString(), store.getFileStatus(path).getLen(), 0)
+            file = _first_file(client, frame._jdf.inputFiles())
         except (StopIteration, Py4JError):  # without files, or with one that is gone
             return None
         width = row_bytes(file, FileEnds(client).read)
@@ -105,6 +115,58 @@ def _width(session: SparkSession, frames: Iterable[DataFrame]) -> int | None:
             return None
         total += width
     return total
+
+
+def _first_file(client: HadoopClient, uris: Iterable[str]) -> ListedFile:
+    path, store = open_path(client, unquote(next(iter(uris))))
+    return ListedFile(path.toString(), store.getFileStatus(path).getLen(), 0)
+
+
+# Rows whose key is NULL.
+
+SPREADING = "spark.sql.shuffle.spreadNullJoinKeys.enabled"
+"""Setting by which Spark spreads rows with NULL keys, which match nothing, over its tasks, and not
+all to one (Spark 4.3; older versions ignore it)."""
+
+
+def choose_spreading(
+    session: SparkSession, left: Iterable[tuple[DataFrame, Collection[str] | None]]
+) -> None:
+    """Let Spark spread left rows with NULL keys over its tasks, where there may be any.
+
+    It sorts all rows before a shuffle for that: 9 of 24 processor seconds of the shuffles of scale
+    factor 1. One file of a frame stands for the others; what is very uneven nevertheless Spark
+    splits, as it does for any key.
+
+    Args:
+        session: whose next query joins.
+        left: frames, and the columns that are keys; None where keys are computed.
+    """
+    client = client_of(session)
+    is_wanted = not all(
+        names is not None and _has_no_nulls(client, frame, names) for frame, names in left
+    )
+    session.conf.set(SPREADING, str(is_wanted).lower())
+
+
+def _has_no_nulls(client: HadoopClient, frame: DataFrame, names: Collection[str]) -> bool:
+    plan = frame._jdf.queryExecution().analyzed()
+    leaf = plan.collectLeaves().head()
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    relation, output, read = leaf.relation(), plan.output(), leaf.output()
+    is_of_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    if not is_of_files or str(relation.fileFormat()) != "Parquet":
+        return False
+    numbers = {output.apply(frame.columns.index(name)).exprId().id() for name in names}
+    attributes = map(read.apply, range(read.size()))
+    files = {one.name() for one in attributes if one.exprId().id() in numbers}
+    try:
+        file = _first_file(client, relation.location().inputFiles())
+    except (StopIteration, Py4JError):
+        return False
+    found = columns_without_nulls(file, files, FileEnds(client).read)
+    return len(found) == len(numbers)
 
 
 # Types that files have, against those that are declared for them (decision 0043).

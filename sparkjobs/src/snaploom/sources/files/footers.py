@@ -1,6 +1,6 @@
 """Footers of a source's Parquet files, and snapshots that a column of them holds."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -128,6 +128,24 @@ def row_bytes(file: ListedFile, end_of: EndOf) -> int | None:
         return width_of_rows(_metadata(file, end_of))
     except (OSError, ValueError):
         return None
+
+
+def columns_without_nulls(
+    file: ListedFile, names: Collection[str], end_of: EndOf
+) -> frozenset[str]:
+    """Those of some columns of a file that have no NULL, as its footer shows."""
+    try:
+        metadata = _metadata(file, end_of)
+    except (OSError, ValueError):
+        return frozenset()
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    places = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
+
+    def has_none(name: str) -> bool:
+        chunks = (group.column(places[name]).statistics for group in groups)
+        return all(each is not None and each.null_count == 0 for each in chunks)
+
+    return frozenset(filter(has_none, places.keys() & set(names)))
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:

@@ -19,7 +19,7 @@ from snaploom.policy.addresses import hadoop_uri
 from snaploom.sources.files.globs import escape_glob, split_glob
 from snaploom.spark.failures import translate
 from snaploom.spark.hadoopstore import HadoopObjectStore
-from snaploom.spark.jvm import FileEnds, HadoopClient, describe, file_system_of, open_path
+from snaploom.spark.jvm import FileEnds, HadoopClient, describe, open_path
 
 LISTED_AT_ONCE = 8
 """Folders that are listed at the same time: where stores answer slowly all the time is waiting."""
@@ -78,7 +78,7 @@ class _Listing:
 
     def __init__(self, client: HadoopClient, glob: str) -> None:
         self._jvm = client.jvm
-        self._file_system = file_system_of(client, glob)
+        self._file_system = open_path(client, glob)[1]
 
     def of(self, glob: str) -> list[ListedFile]:
         """Files and folders."""

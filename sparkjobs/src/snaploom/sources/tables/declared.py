@@ -29,12 +29,10 @@ class TableSource(declared.HdfsLikeSource):
 
     @property
     def table_format(self) -> str:
-        """Its format."""
         return self.format
 
     @property
     def called(self) -> str:
-        """The display name of its format."""
         return format_of(self.format).table
 
     @property

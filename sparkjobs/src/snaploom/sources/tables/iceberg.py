@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -20,7 +20,8 @@ from snaploom.output.documents import corrupt
 from snaploom.output.entries import FileRecord
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.sources.tables.columns import iceberg_schema, renamed
-from snaploom.spark.jvm import jvm_of
+from snaploom.spark.failures import answered
+from snaploom.spark.jvm import client_of, has_class, jvm_of
 from snaploom.spark.types import struct_from
 
 # Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
@@ -45,16 +46,6 @@ def require_iceberg(session: SparkSession, resource: str) -> None:
     )
 
 
-def has_class(session: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class."""
-    loader = jvm_of(session).java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(name)
-    except Py4JJavaError:
-        return False
-    return True
-
-
 @dataclass(frozen=True)
 class IcebergLibrary:
     """`TableLibrary` by Iceberg's Java classes."""
@@ -72,7 +63,7 @@ class IcebergLibrary:
 
     def at(self, place: str) -> JavaObject:
         """The table of Iceberg's Hadoop kind at a place; a `Py4JError` if it cannot be loaded."""
-        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        conf = client_of(self.session).configuration()
         return jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(conf).load(place)
 
     def frame(self, table: JavaObject, snapshot: int) -> DataFrame:
@@ -109,15 +100,12 @@ class IcebergLibrary:
                 hint="give them in run.spark.sparkConf, or for all outputs in the chart's "
                 "spark.application.sparkConf",
             )
-        conf = self.session._jsparkSession.sessionState().newHadoopConf()
+        conf = client_of(self.session).configuration()
         catalogs = jvm_of(self.session).org.apache.iceberg.CatalogUtil
-        try:
+        with _served(name):
             return catalogs.buildIcebergCatalog(name, self.map(settings), conf)
-        except _FAILURES as error:
-            raise _catalog_failed(name, error) from error
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
-        """As `TableLibrary.created`."""
         return self.document(self.begun(folder, schema, field_name, {}))
 
     def begun(
@@ -150,7 +138,6 @@ class IcebergLibrary:
             raise _not_made(error) from error
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
-        """As `TableLibrary.lists`."""
         try:
             table = self._newest(folder, number)
             return None if table is None else lists_of(table)
@@ -258,12 +245,10 @@ class IcebergLibrary:
         return parser.fromJson(json.dumps(iceberg_schema(schema)))
 
     def document(self, metadata: JavaObject) -> bytes:
-        """The metadata as Iceberg's document."""
         parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
         return str(parser.toJson(metadata)).encode()
 
     def map(self, values: Mapping[str, str]) -> JavaObject:
-        """A map of Java's."""
         made = jvm_of(self.session).java.util.HashMap()
         for key, value in values.items():
             made.put(key, value)
@@ -304,7 +289,6 @@ class JavaCatalogTable:
 
     @property
     def name(self) -> str:
-        """As `CatalogTable.name`."""
         return f"{self.catalog_name}.{self.table_name}"
 
     @property
@@ -313,15 +297,12 @@ class JavaCatalogTable:
         return catalogs.TableIdentifier.parse(self.table_name)
 
     def read(self) -> icebergtable.TableVersion | None:
-        """As `CatalogTable.read`."""
         table = self.loaded()
         if table is None:
             return None
-        try:
+        with _served(self.name):
             metadata = table.operations().current()
             return icebergtable.TableVersion(0, json.loads(self.library.document(metadata)))
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def loaded(self) -> JavaObject | None:
         """Iceberg's table as it is now; None where there is none. Raises `CatalogFailed`."""
@@ -338,15 +319,27 @@ class JavaCatalogTable:
         """As `CatalogTable.create`, in a namespace that is made where there is none."""
         try:
             metadata = self.library.begun(folder, schema, field_name, properties)
-            namespace = self._identifier.namespace()
-            if not self.catalog.namespaceExists(namespace):
-                self.catalog.createNamespace(namespace)
+            self._ensure_namespace(self._identifier.namespace())
             builder = self.catalog.buildTable(self._identifier, metadata.schema())
             builder = builder.withPartitionSpec(metadata.spec()).withLocation(metadata.location())
             builder.withProperties(metadata.properties()).create()
         except Py4JError as error:
             if not _is(error, "AlreadyExistsException"):
                 raise _catalog_failed(self.name, error) from error
+            # Hive's claims it as well when it got no lock, after minutes.
+            if self.loaded() is None:
+                fault = "claims that the table is there, and has none"
+                raise _catalog_failed(self.name, error, fault) from error
+
+    def _ensure_namespace(self, namespace: JavaObject) -> None:
+        if self.catalog.namespaceExists(namespace):
+            return
+        try:
+            self.catalog.createNamespace(namespace)
+        except Py4JError as error:
+            # Another output's first run may have been faster.
+            if not _is(error, "AlreadyExistsException"):
+                raise
 
     def commit(
         self, folder: str, base: icebergtable.TableVersion, change: icebergtable.TableChange
@@ -367,7 +360,6 @@ class JavaCatalogTable:
         return self._put(table, start, made)
 
     def forget(self, snapshots: Collection[int]) -> None:
-        """As `CatalogTable.forget`."""
         jvm = jvm_of(self.library.session)
         numbers = jvm.java.util.HashSet()
         for number in snapshots:
@@ -392,18 +384,15 @@ class JavaCatalogTable:
         )
 
     def lists(self) -> frozenset[str]:
-        """As `CatalogTable.lists`."""
-        try:
+        with _served(self.name):
             return lists_of(self._load())
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
         """As `CatalogTable.showing`, by name: names of files have the run, and are given once."""
         wanted = {key.rpartition("/")[2]: key for key in files}
         found: dict[str, frozenset[str]] = {}
         shown: dict[int, frozenset[str]] = {}
-        try:
+        with _served(self.name):
             table = self._load()
             evaluators = self._evaluators(table, {layout.partition_of(key) for key in files})
             for snapshot in table.snapshots():
@@ -416,8 +405,6 @@ class JavaCatalogTable:
                     if found[path]:
                         number = snapshot.snapshotId()
                         shown[number] = shown.get(number, frozenset()) | found[path]
-        except _FAILURES as error:
-            raise _catalog_failed(self.name, error) from error
         return shown
 
     def _evaluators(self, table: JavaObject, partitions: Collection[str]) -> dict[int, JavaObject]:
@@ -443,24 +430,18 @@ class JavaCatalogTable:
             paths.close()
 
     def rows(self, field_name: str) -> Mapping[str, int]:
-        """As `CatalogTable.rows`."""
-        try:
+        with _served(self.name):
             table = self._load()
             newest = table.currentSnapshot()
             if newest is None:
                 return {}
             frame = self.library.frame(table, newest.snapshotId())
             counted = frame.groupBy(frame[field_name].cast("string")).count().collect()
-        except _FAILURES as error:
-            raise _catalog_failed(self.name, error) from error
         return {str(row[0]): row[1] for row in counted}
 
     def drop(self) -> None:
-        """As `CatalogTable.drop`."""
-        try:
+        with _served(self.name):
             self.catalog.dropTable(self._identifier, False)
-        except Py4JError as error:
-            raise _catalog_failed(self.name, error) from error
 
     def _load(self) -> JavaObject:
         return self.catalog.loadTable(self._identifier)
@@ -470,7 +451,16 @@ class JavaCatalogTable:
             table.operations().commit(start, made)
         except Py4JError as error:
             if _is(error, "CommitFailedException"):
+                # Iceberg has waited long for a lock of Hive's, and committed nothing.
+                if "hive.LockException" in _words(error):
+                    raise _catalog_failed(self.name, error) from error
                 return False
+            if "incompatible with the existing columns" in _words(error):
+                setting = "hive.metastore.disallow.incompatible.col.type.changes"
+                fault = (
+                    f"Hive's metastore keeps types in their places, unless its {setting} is false"
+                )
+                raise _incompatible(fault, [_words(error)]) from error
             raise CommitOutcomeUnknown(
                 f"nothing shows whether the table {self.name} has the commit",
                 found=_words(error),
@@ -524,13 +514,25 @@ def _is(error: Exception, *names: str) -> bool:
     return raised.rpartition(".")[2] in names
 
 
-def _catalog_failed(name: str, error: Exception) -> icebergtable.CatalogFailed:
+@contextmanager
+def _served(name: str) -> Iterator[None]:
+    """Raise failures of calls into Iceberg as those of the catalog of a table."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise _catalog_failed(name, error) from error
+
+
+def _catalog_failed(
+    name: str, error: Exception, fault: str = "does not serve the table"
+) -> icebergtable.CatalogFailed:
     return icebergtable.CatalogFailed(
-        f"the catalog of {name} does not serve the table",
+        f"the catalog of {name} {fault}",
         path="spec.outputFolder.table",
         found=_words(error),
         expected="a catalog that answers, and lets the run read and change the table",
-        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows",
+        hint="check the settings spark.sql.catalog.*, the catalog's server and what it allows; "
+        "Hive's must give locks, and end those of dead clients",
     )
 
 
@@ -553,4 +555,4 @@ def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
 
 def _words(error: Exception) -> str:
     message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return without_secrets(str(message).splitlines()[0])[:500]
+    return without_secrets(answered(str(message)).splitlines()[0])[:500]

@@ -24,10 +24,10 @@ from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_
 from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.sources.sourcefiles import Change, SourceFiles
 from snaploom.sources.tables.declared import TableSource
-from snaploom.sources.tables.iceberg import IcebergLibrary, has_class, is_unfit
+from snaploom.sources.tables.iceberg import IcebergLibrary, is_unfit
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
-from snaploom.spark.jvm import jvm_of
+from snaploom.spark.jvm import has_class, jvm_of
 from snaploom.spark.types import schema_of
 
 _ICEBERG = "iceberg"
