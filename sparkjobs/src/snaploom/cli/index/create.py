@@ -203,72 +203,49 @@ def refresh(
     return 0
 
 
-def drop(
-    target: Target,
-    /,
-    *,
-    place: PlaceOptions = DEFAULT_PLACE,
-    output: options.Form = OutputForm.TEXT,
-) -> int:
-    """Delete a skipping index; its files stay until `vacuum`, and queries read every file."""
-    return _keep(
-        target,
-        place,
-        output,
-        "dropped",
-        lambda store, owner: operations.drop(store, acting_for=owner),
-    )
+def _on_store(
+    summary: str, done: str, act: Callable[[IndexStore, str], object]
+) -> Callable[..., int]:
+    """A command that does one thing to the store of an index, for its owner."""
+
+    def command(
+        target: Target,
+        /,
+        *,
+        place: PlaceOptions = DEFAULT_PLACE,
+        output: options.Form = OutputForm.TEXT,
+    ) -> int:
+        named = place_of(target, place)
+        store = find_index(named, by_hadoop)
+        with put_back_when_interrupted(named.label):
+            act(store, named.owner)
+        show_reports([IndexReport(named.label, (done,), describe(store))], output)
+        return 0
+
+    command.__doc__ = summary
+    return command
 
 
-def vacuum(
-    target: Target,
-    /,
-    *,
-    place: PlaceOptions = DEFAULT_PLACE,
-    output: options.Form = OutputForm.TEXT,
-) -> int:
-    """Remove the files of a skipping index that was dropped."""
-    return _keep(
-        target, place, output, "its files are removed",
-        lambda store, owner: operations.vacuum(store, acting_for=owner),
-    )  # fmt: skip
-
-
-def recover(
-    target: Target,
-    /,
-    *,
-    place: PlaceOptions = DEFAULT_PLACE,
-    output: options.Form = OutputForm.TEXT,
-) -> int:
-    """Clean up after a failed operation, and check that the index rows can be read."""
-    return _keep(target, place, output, "recovered", lambda store, _: operations.recover(store))
-
-
-def compact(
-    target: Target,
-    /,
-    *,
-    place: PlaceOptions = DEFAULT_PLACE,
-    output: options.Form = OutputForm.TEXT,
-) -> int:
-    """Merge small index segments into one; queries see the same rows."""
-    return _keep(target, place, output, "compacted", lambda store, _: operations.compact(store))
-
-
-def _keep(
-    target: str,
-    options: PlaceOptions,
-    form: OutputForm,
-    done: str,
-    act: Callable[[IndexStore, str], object],
-) -> int:
-    place = place_of(target, options)
-    store = find_index(place, by_hadoop)
-    with put_back_when_interrupted(place.label):
-        act(store, place.owner)
-    show_reports([IndexReport(place.label, (done,), describe(store))], form)
-    return 0
+drop = _on_store(
+    "Delete a skipping index; its files stay until `vacuum`, and queries read every file.",
+    "dropped",
+    lambda store, owner: operations.drop(store, acting_for=owner),
+)
+vacuum = _on_store(
+    "Remove the files of a skipping index that was dropped.",
+    "its files are removed",
+    lambda store, owner: operations.vacuum(store, acting_for=owner),
+)
+recover = _on_store(
+    "Clean up after a failed operation, and check that the index rows can be read.",
+    "recovered",
+    lambda store, _: operations.recover(store),
+)
+compact = _on_store(
+    "Merge small index segments into one; queries see the same rows.",
+    "compacted",
+    lambda store, _: operations.compact(store),
+)
 
 
 # `snaploom index export` and `import`: Xskipper metadata stores.
