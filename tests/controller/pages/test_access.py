@@ -16,7 +16,15 @@ from snaploom_operator.errors import ApiUnavailable, NotAuthenticated
 from snaploom_operator.serve import pages
 from snaploom_operator.serve.health import AnswerCache
 from snaploom_operator.serve.http import serving
-from snaploom_operator.serve.pages import LONGEST_TOKEN, Access, PageServer, PagesMetrics, User
+from snaploom_operator.serve.pages import (
+    LONGEST_TOKEN,
+    Access,
+    PageServer,
+    PagesMetrics,
+    StatusDocuments,
+    User,
+    documents,
+)
 from snaploom_operator.store.store import Store
 
 
@@ -142,3 +150,8 @@ async def test_a_document_is_made_once_in_a_thread_until_something_changes(
         store.put(stored(output()))
         await ask()
         assert len(made) == 2
+
+
+def test_the_plug_in_has_what_pages_ask_of_it() -> None:
+    asked = {name for name in vars(StatusDocuments) if not name.startswith("_")}
+    assert asked | StatusDocuments.__annotations__.keys() <= set(dir(documents()))

@@ -278,9 +278,8 @@ def _removed(known: _Replayed, change: TableChange) -> Iterator[Action]:
 def _added(change: TableChange) -> Iterator[Action]:
     for value, records in change.added.items():
         for record in records:
-            stats = (
-                {} if record.rows is None else {"stats": json.dumps({"numRecords": record.rows})}
-            )
+            rows = record.rows
+            stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
             yield {"add": {
                 "path": quote(record.path.removeprefix(layout.DATA), safe="/="),
                 "partitionValues": {change.field_name: value},

@@ -110,12 +110,8 @@ def changed_settings(
     fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
     """Names of fixed settings that declarations ask to change; other formats have no `table`."""
-    return tuple(
-        name
-        for name in fixed
-        if fixed[name] != asked.get(name, fixed[name])
-        and not (name == "root" and accept_root_change)
-    )
+    changed = (name for name in fixed if asked.get(name, fixed[name]) != fixed[name])
+    return tuple(name for name in changed if name != "root" or not accept_root_change)
 
 
 # A folder's published snapshots as readers see them, without Spark.

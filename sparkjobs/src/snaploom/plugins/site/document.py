@@ -12,7 +12,6 @@ from snaploom.localfiles import open_plain, write_file
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
 from snaploom.ondemand import VERSION
-from snaploom.plugins.site import statuspage
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,
@@ -28,6 +27,12 @@ from snaploom.plugins.site.pagedata import (
     text,
 )
 from snaploom.plugins.site.sections import Section, findings_list, sections_of, state_of, tiles
+from snaploom.plugins.site.statuspage import (
+    StatusPage,
+    status_moment,
+    status_sections,
+    status_tiles,
+)
 
 # Whole pages: one HTML document each, which loads nothing and runs no script but its own.
 
@@ -222,19 +227,19 @@ MOST_OUTPUTS = 2_000
 """Outputs that the page of all of them lists; of more, those that need a look. It has 0.3 MB."""
 
 
-def status_document(page: statuspage.StatusPage, *, home: str, version: str) -> str:
+def status_document(page: StatusPage, *, home: str, version: str) -> str:
     """The page of one output.
 
     An open page compares `version`; `home` is the address of the page with all outputs.
     """
     word, mood = page.state
     state = tag("span", word, class_=f"state {mood}")
-    about = (written(page.now), statuspage.status_tiles(page))
-    return _of_one(page.title, state, about, statuspage.status_sections(page), home, version)
+    about = (written(page.now), status_tiles(page))
+    return _of_one(page.title, state, about, status_sections(page), home, version)
 
 
 def statuses_document(
-    pages: Sequence[tuple[statuspage.StatusPage, str]],
+    pages: Sequence[tuple[StatusPage, str]],
     now: EpochNanos,
     *,
     version: str,
@@ -263,13 +268,13 @@ def statuses_document(
     return _of_all(parts, about, now, version)
 
 
-def _status_line(page: statuspage.StatusPage, address: str) -> Sequence[str | Html]:
+def _status_line(page: StatusPage, address: str) -> Sequence[str | Html]:
     status, (word, mood) = page.status, page.state
     latest, last = status.latest_snapshot, status.last_run
     return (
         tag("a", page.title, href=address),
         tag("span", word, class_=f"state {mood}"),
-        statuspage.status_moment(latest.time) if latest else "–",
+        status_moment(latest.time) if latest else "–",
         number(latest.rows) if latest else "–",
         number(status.snapshot_count) if status.snapshot_count is not None else "–",
         last.phase.value if last else "–",
