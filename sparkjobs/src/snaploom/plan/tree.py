@@ -209,12 +209,14 @@ def _link(
     used: UsedRelationship, relationship: DataRelationship, grouped: Mapping[str, frozenset[str]]
 ) -> Link:
     """The link of a relationship; `grouped` has the fields of groupBy by grouped source."""
-    spec = relationship.spec
     keys: dict[str, tuple[str, ...]] = {}
-    for representation in spec.representations:
-        names = (field.field_name for part in representation.join_key for field in part.fields_)
-        fields = tuple(dict.fromkeys(names))
-        keys.update(dict.fromkeys(representation.data_sources, fields))
+    normalized: dict[str, str] = {}
+    for representation in relationship.spec.representations:
+        fields = (field.field_name for part in representation.join_key for field in part.fields_)
+        keys |= dict.fromkeys(representation.data_sources, tuple(dict.fromkeys(fields)))
+        if any(part.normalize for part in representation.join_key):
+            texts = relationship.spec.normalized_keys
+            normalized |= {each: texts(each) for each in representation.data_sources}
     held: defaultdict[str, set[int]] = defaultdict(set)
     for number, exclusion in enumerate(used.exclusions):
         for source in exclusion.data_source_set:
@@ -225,7 +227,7 @@ def _link(
         keys,
         {source: frozenset(numbers) for source, numbers in held.items()},
         frozenset(s for s in grouped.keys() & keys.keys() if grouped[s] != _folded(keys[s])),
-        {source: text for source in keys if (text := spec.normalized_keys(source))},
+        normalized,
     )
 
 
