@@ -21,7 +21,7 @@ from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat
-from snaploom.output import icebergtable, manifest
+from snaploom.output import icebergtable, layout, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
@@ -29,6 +29,7 @@ from snaploom.output.entries import (
     FolderSettings,
     Publish,
     Replace,
+    SnapshotRecord,
     Tombstone,
 )
 from snaploom.output.history import with_partition
@@ -64,20 +65,20 @@ class TableCommits:
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
-        """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
-        table = self.reachable()
-        if table.read() is not None:
-            return
-        if settings.table is not None and (live := self.log.read().live):
-            raise PublicationError(
-                f"the table {settings.table} is gone from its catalog",
-                found=f"none, though {len(live)} snapshots are published in it",
-                expected="the table of this output",
-                hint="register its newest metadata file, in iceberg/metadata/ of the folder, "
-                "or publish to a new folder",
-            )
-        column = with_partition(_NO_COLUMNS, settings)
-        table.begin(column, settings.partition_field_name)
+        """Make a missing table before any run can be revoked; `PublicationError` if impossible.
+
+        A table that does not have what the log published last is no table to go on with.
+        """
+        table, state = self.reachable(), self.log.read()
+        version = table.read()
+        newest = max(state.versions.values(), key=lambda one: one.seq, default=None)
+        if newest is not None:
+            record = state.records.live(newest)
+            commits = () if version is None else commits_of(self.store, version)
+            if not any(meaning_of(self.store, one).publishes(record) for one in commits):
+                raise _lost(self.store.uri, settings, record, len(state.versions))
+        elif version is None:
+            table.begin(with_partition(_NO_COLUMNS, settings), settings.partition_field_name)
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
         """Publish an entry: in the table, then in the log.
@@ -202,6 +203,19 @@ class TableCommits:
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry
+
+
+def _lost(uri: str, settings: FolderSettings, record: SnapshotRecord, count: int) -> SnaploomError:
+    is_delta = settings.data_format == DataFormat.DELTA
+    log = layout.DELTA_LOG if is_delta else icebergtable.VERSIONS
+    restored = f"restore {log} of the folder from a backup"
+    registered = f"register its newest metadata file, in {log} of the folder"
+    return PublicationError(
+        f"the table {settings.table or uri} has lost what was published in it",
+        found=f"no commit of snapshot {format_instant(record.time)}",
+        expected=f"the {count} snapshots of the manifest",
+        hint=f"{registered if settings.table else restored}, or publish to a new folder",
+    )
 
 
 def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:
