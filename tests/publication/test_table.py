@@ -456,8 +456,9 @@ def test_collector_keeps_files_that_another_writer_made_live_again(folder: Folde
 def test_version_of_a_table_that_is_none_is_refused(folder: Folder, line: bytes) -> None:
     folder.store.put_if_absent(delta_key(2), line)
     for _ in range(2):
-        with pytest.raises(ManifestCorrupt):
+        with pytest.raises(ManifestCorrupt) as refused:
             published_in_table(folder, 0)
+        assert "metadata/" not in refused.value.hint
 
 
 @OF_DELTA
