@@ -296,7 +296,7 @@ def native(upgraded: Flights, third: Raw, stages: Stages,
     written = upgraded.get(f"configmap/{output['status']['lastRun']['id']}-report")
     report = json.loads(written["data"]["report.json"])
     logged = upgraded.copy_out(EVENTS, tmp_path_factory.mktemp("events") / EVENTS).iterdir()
-    events = [json.loads(line) for path in logged for line in path.read_text("utf-8").splitlines()]
+    events = [json.loads(line) for path in logged for line in path.open(encoding="utf-8")]
     tasks = [each for each in events if each["Event"] == "SparkListenerTaskEnd"]
     found = Native(output, report, pods_of(upgraded, output, "executor"), killed, tasks)
     upgraded.kubectl("delete", NATIVE)
