@@ -20,16 +20,7 @@ from snaploom.models.findings import Finding, Severity, errors_of
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.policy.verdicts import TextJudge
 from snaploom.validate.validator import validate
-from snaploom_operator.admission.conflicts import (
-    ResourceSet,
-    ReviewContext,
-    broken_by,
-    contradictions,
-    newly_stalled,
-    restructuring_findings,
-    review_context,
-    users_of,
-)
+from snaploom_operator.admission import conflicts
 from snaploom_operator.admission.request import (
     PASSED,
     AdmissionRequest,
@@ -94,7 +85,7 @@ def _declared(sent: JsonObject, request: AdmissionRequest) -> dict[str, JsonValu
 
 def review(
     submission: Submission,
-    context: ReviewContext,
+    context: conflicts.ReviewContext,
     protect: ProtectDependants,
     *,
     judge_text: TextJudge,
@@ -105,14 +96,16 @@ def review(
     resource, identity = submission.resource, submission.resource.identity
     stored = () if submission.before is None else (submission.before,)
     before, after = (
-        ResourceSet((*context.near, *own), context.broken, allow, judge_text, context.others)
+        conflicts.ResourceSet(
+            (*context.near, *own), context.broken, allow, judge_text, context.others
+        )
         for own in (stored, (resource,))
     )
     findings = after.findings([identity])
     refused = (
         *_by_itself(resource, findings, allow, judge_text),
         *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow),
-        *contradictions(resource, submission.before, context),
+        *conflicts.contradictions(resource, submission.before, context),
     )
     refused_at = {(finding.code, finding.path) for finding in refused}
     doubtful = [
@@ -123,13 +116,15 @@ def review(
     if refused:
         return Answer(Refusal(refused), _warnings(doubtful))
     broken = (
-        *broken_by(before, after, context.dependants),
-        *newly_stalled(submission.before, before, doubtful, context.dependants),
+        *conflicts.broken_by(before, after, context.dependants),
+        *conflicts.newly_stalled(submission.before, before, doubtful, context.dependants),
     )
     if broken and protect is ProtectDependants.DENY:
         refusal = Refusal(broken, _breaking(broken), HTTPStatus.FORBIDDEN, "Forbidden")
         return Answer(refusal, _warnings(doubtful))
-    history = () if errors_of(doubtful) else restructuring_findings(before, after, [identity])
+    history = (
+        () if errors_of(doubtful) else conflicts.restructuring_findings(before, after, [identity])
+    )
     return Answer(
         warnings=(
             *_warnings(doubtful),
@@ -164,7 +159,7 @@ def _breaking(findings: Iterable[Finding]) -> str:
     return f"this change breaks {named(names)}; {them}"
 
 
-def _unjudged(context: ReviewContext) -> tuple[str, ...]:
+def _unjudged(context: conflicts.ReviewContext) -> tuple[str, ...]:
     if not context.unjudged:
         return ()
     judged = len(context.dependants)
@@ -299,7 +294,7 @@ class Judge:
     async def _judged(self, request: AdmissionRequest, is_small: bool) -> Judgement:
         if request.operation is Operation.DELETE:
             ref = Ref(request.kind.kind, request.namespace, request.name)
-            return _judged(request, review_deletion(request, users_of(ref, self._known)))
+            return _judged(request, review_deletion(request, conflicts.users_of(ref, self._known)))
         with self._slot(request.namespace):
             await self._wait(request.namespace)
             answer = await self._answered(request, is_small)
@@ -326,7 +321,7 @@ class Judge:
             submission = await self._threads.run(request.namespace, reading)
         if not isinstance(submission, Submission):
             return submission
-        context = review_context(submission.resource, self._known)
+        context = conflicts.review_context(submission.resource, self._known)
         judge_text = RecordingJudge(self._verdicts)
         work = partial(self._review, submission, context, judge_text=judge_text)
         answer = await self._threads.run(request.namespace, work)

@@ -10,14 +10,8 @@ from pydantic import JsonValue
 
 from snaploom.models.common import EpochNanos, now
 from snaploom.output.leases import FREE, Attempt, Contender, LeaseState, Read, Result, Swap
+from snaploom_operator import errors
 from snaploom_operator.cluster.port import LEASES, Cluster, format_micro_time
-from snaploom_operator.errors import (
-    ClusterError,
-    ObjectChanged,
-    ObjectExists,
-    ObjectMissing,
-    in_one_line,
-)
 from snaploom_operator.objects import JsonObject, Metadata, mapping_in, text_in
 
 _log = logging.getLogger(__name__)
@@ -62,7 +56,7 @@ class LeaseObject:
         """
         try:
             stored = await self._cluster.get(LEASES, self._namespace, self._name)
-        except ObjectMissing:
+        except errors.ObjectMissing:
             return FREE
         return self._state_of(stored)
 
@@ -76,7 +70,7 @@ class LeaseObject:
             if not swap.expected.version:
                 return self._state_of(await self._create(self._taken(swap)))
             return self._state_of(await self._patch(swap.expected.version, self._changes(swap)))
-        except (ObjectChanged, ObjectExists, ObjectMissing):
+        except (errors.ObjectChanged, errors.ObjectExists, errors.ObjectMissing):
             return None
 
     def _changes(self, swap: Swap) -> JsonObject:
@@ -173,7 +167,7 @@ class LeaderElector:
                 if await carry_out(self._contender.hold(), self._lease):
                     _log.info("%s acquired lease %s", self._identity, self._name)
                     return
-            except ClusterError as error:
+            except errors.ClusterError as error:
                 _log.warning("cannot acquire lease %s: %s", self._name, error.message)
             await self._pause(RETRY_PERIOD)
 
@@ -189,8 +183,8 @@ class LeaderElector:
                 async with asyncio.timeout(max(self._contender.left, RETRY_PERIOD)):
                     if not await carry_out(self._contender.hold(), self._lease):
                         break
-            except (ClusterError, TimeoutError) as error:
-                _log.warning("cannot renew lease %s: %s", self._name, in_one_line(error))
+            except (errors.ClusterError, TimeoutError) as error:
+                _log.warning("cannot renew lease %s: %s", self._name, errors.in_one_line(error))
                 if not self.is_held:
                     break
         self._contender.give_up()
@@ -202,7 +196,7 @@ class LeaderElector:
             return
         try:
             await carry_out(self._contender.release(), self._lease)
-        except ClusterError as error:
+        except errors.ClusterError as error:
             _log.warning("cannot release lease %s: %s", self._name, error.message)
 
 

@@ -24,14 +24,8 @@ from snaploom.models.fieldtransformer import MetadataApplicator
 from snaploom.models.run import Submitter
 from snaploom.policy.variables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
+from snaploom_operator.apply import executor
 from snaploom_operator.apply.events import EventRecorder, queued_events
-from snaploom_operator.apply.executor import (
-    ActionBackoff,
-    ActionRunner,
-    Executor,
-    Recorder,
-    StoreRefresh,
-)
 from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
 from snaploom_operator.cluster.lease import LeaderElector, leading
@@ -44,11 +38,7 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.process.process import Process
 from snaploom_operator.process.reconciler import Controller, Reconciler
 from snaploom_operator.queues import WorkQueue
-from snaploom_operator.serve.health import (
-    HEARTBEAT_TIMEOUT,
-    metrics_application,
-    readiness_application,
-)
+from snaploom_operator.serve import health
 from snaploom_operator.serve.http import serving
 from snaploom_operator.serve.metrics import Metrics, StateCollector
 from snaploom_operator.settings import KUEUE, OperatorSettings
@@ -87,7 +77,7 @@ class Operator:
         self,
         cluster: Cluster,
         settings: OperatorSettings,
-        recorder: Recorder,
+        recorder: executor.Recorder,
         metrics: Metrics,
         verdicts: TextVerdicts,
         *,
@@ -116,11 +106,11 @@ class Operator:
             on_watch=metrics.recoveries.watch_began,
             on_missed=metrics.recoveries.watch_missed,
         )
-        refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
-        actions = ActionBackoff(
+        refresh = executor.StoreRefresh(self.store, cluster, self.queue.add_all)
+        actions = executor.ActionBackoff(
             self.store,
             self.queue,
-            ActionRunner(cluster, refresh),
+            executor.ActionRunner(cluster, refresh),
             refresh,
             clocks.seconds,
             metrics,
@@ -138,7 +128,7 @@ class Operator:
             Reconciler(
                 self._gatherer,
                 partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
-                Executor(cluster, actions, refresh, self.queue, recorder, metrics),
+                executor.Executor(cluster, actions, refresh, self.queue, recorder, metrics),
                 actions,
             ),
             self.queue,
@@ -247,7 +237,7 @@ class Running:
     @property
     def trouble(self) -> str:
         seconds = self.operator.controller.seconds_since_heartbeat
-        if seconds > HEARTBEAT_TIMEOUT:
+        if seconds > health.HEARTBEAT_TIMEOUT:
             return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"
         return ""
 
@@ -281,13 +271,13 @@ async def running_operator(
             is_local=options.is_local,
             clocks=clocks,
         )
-        ready = readiness_application(
+        ready = health.readiness_application(
             lambda: "" if operator.store.is_synced else "the cache is not filled yet"
         )
         ports = []
         for name, application, port in (
             ("readiness", ready, settings.readiness_port),
-            ("metrics", metrics_application(metrics.registry), settings.metrics_port),
+            ("metrics", health.metrics_application(metrics.registry), settings.metrics_port),
         ):
             # With port 0 each address family would get another port.
             endpoint = serving(application, None if port else "127.0.0.1", port)
