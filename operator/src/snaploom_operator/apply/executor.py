@@ -323,10 +323,7 @@ def _size(value: JsonValue | dict[str, JsonValue]) -> int:
 async def write_status(
     held: Resource | ObservedResource | Unparsable, status: ResourceStatus, cluster: Cluster
 ) -> JsonObject | None:
-    """Write the status of a resource if it changed, truncated if it is too large.
-
-    Returns:
-        The resource as it is stored now; None if nothing was written.
+    """Write the status of a resource if it changed, truncated if it is too large; else None.
 
     Raises:
         ObjectChanged: the resource was changed or recreated since.

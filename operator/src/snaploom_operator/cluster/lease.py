@@ -133,11 +133,8 @@ RETRY_PERIOD = 2.0
 class LeaderElector:
     """A participant of the leader election; use it with `leading`.
 
-    Args:
-        identity: unique name of this process, also within its pod.
-        owner: owner reference of a created Lease.
-        clock: the time that is written, for information only.
-        monotonic: monotonic seconds, by which everything is decided.
+    `identity` is unique, also within its pod. Seconds of `monotonic` decide everything; the time of
+    `clock` is written for information only.
     """
 
     def __init__(
@@ -222,9 +219,7 @@ async def carry_out(attempt: Attempt[Result], lease: LeaseObject) -> Result:
 async def leading(elector: LeaderElector, on_lost: Callable[[], None]) -> AsyncIterator[None]:
     """Acquire the Lease, renew it during the context, and release it at the end.
 
-    Args:
-        elector: the participant.
-        on_lost: called once when the Lease is lost; all work must stop then.
+    `on_lost` is called once when the Lease is lost; all work must stop then.
     """
     await elector.acquire()
     keeper = asyncio.create_task(elector.keep(), name="lease")

@@ -220,13 +220,7 @@ class _NotConnected(errors.ApiUnavailable):
 
 
 class Requests:
-    """Sends requests.
-
-    Args:
-        client: client of the API server.
-        observer: called after every request.
-        pause: sleeps.
-    """
+    """Sends requests; `observer` is called after each, and `pause` sleeps."""
 
     def __init__(
         self,
@@ -328,13 +322,7 @@ async def _lines(request: Request, response: RESTResponse) -> AsyncGenerator[byt
 
 
 async def authorization(client: ApiClient, path: str, method: str) -> dict[str, str]:
-    """The headers that identify this process, read anew: tokens are renewed every hour.
-
-    Args:
-        client: client of the API server.
-        path: path of a request.
-        method: its method.
-    """
+    """The headers that identify this process, read anew: tokens are renewed every hour."""
     headers: dict[str, str] = {}
     await client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
     return headers
@@ -378,11 +366,7 @@ def parse_json(body: bytes) -> JsonValue:
 
 
 def readable_json(body: bytes) -> bytes:
-    """Replace values that are nested too deeply for a parser, as `parse_json` does.
-
-    Args:
-        body: JSON of the API server, or anything else, which stays as it is.
-    """
+    """Replace values nested too deeply for a parser, as `parse_json` does; others stay."""
     try:
         from_json(body, cache_strings=False)
     except ValueError:

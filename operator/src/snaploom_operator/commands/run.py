@@ -91,11 +91,7 @@ def _with_options(
 
 
 def _require_submitter(read: OperatorSettings, file: Path | None, *, is_local: bool) -> None:
-    """Check that at least one submitter is usable.
-
-    Raises:
-        SettingsInvalid: no submitter may start jobs.
-    """
+    """Check that at least one submitter is usable."""
     if operator.allowed_submitters(read.submitters, is_local=is_local):
         return
     raise SettingsInvalid(

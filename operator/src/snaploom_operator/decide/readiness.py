@@ -52,15 +52,7 @@ def conclude(
     step: Step,
     view: RunView | None,
 ) -> decision.Decision:
-    """Combine all into a decision.
-
-    Args:
-        observed: the observation.
-        judged: the judgement about its declarations.
-        status: the new status, with the conditions as observed.
-        step: the step of its runs.
-        view: inputs of that step; None for what has no runs, or cannot be read.
-    """
+    """Combine all into a decision; `view` is None for what has no runs, or cannot be read."""
     before, now = status.conditions, observed.now
     fault, upcoming, expiry, grace = judged.fault, None, None, None
     changes: dict[str, object] = {}

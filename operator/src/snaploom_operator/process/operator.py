@@ -66,11 +66,9 @@ class Clocks:
 
 
 class Operator:
-    """The composed operator.
+    """The composed operator; with `is_local` it runs jobs itself (rule R10).
 
-    Args:
-        is_local: whether it runs jobs itself (rule R10).
-        chance: random numbers between 0 and 1, for jitter.
+    `chance` gives random numbers between 0 and 1, for jitter.
     """
 
     def __init__(

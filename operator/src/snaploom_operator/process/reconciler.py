@@ -20,14 +20,7 @@ Decide = Callable[[ObservedResource | Unparsable], Decision]
 
 
 class Reconciler:
-    """Makes passes.
-
-    Args:
-        gatherer: observes resources.
-        decide: decides about an observation.
-        executor: carries decisions out.
-        backoff: requeues resources whose pass failed.
-    """
+    """Makes passes; `backoff` requeues resources whose pass failed."""
 
     def __init__(
         self, gatherer: Gatherer, decide: Decide, executor: Executor, backoff: ActionBackoff

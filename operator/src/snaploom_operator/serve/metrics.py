@@ -158,12 +158,7 @@ one may be lost with its connection."""
 
 
 class Recoveries:
-    """Counts and logs recoveries.
-
-    Args:
-        registry: the registry of the process.
-        clock: monotonic seconds.
-    """
+    """Counts and logs recoveries; `clock` has monotonic seconds."""
 
     def __init__(
         self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
@@ -265,11 +260,7 @@ class Outcome(StrEnum):
 
 
 class Metrics:
-    """Counters and histograms that are updated as events happen.
-
-    Args:
-        registry: the registry of the process.
-    """
+    """Counters and histograms that are updated as events happen."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry

@@ -74,11 +74,8 @@ def watched_kinds(
 ) -> tuple[Watched, ...]:
     """Every kind to watch, declarations first, in the order of dependence.
 
-    Args:
-        forms: the application forms of the usable submitters.
-        has_kueue: whether runs wait in queues of Kueue.
-        is_namespaced: whether there are permissions in single namespaces only. Namespaces
-            themselves are not watched then: a terminating one is noticed by a refused write.
+    With permissions in single namespaces only, Namespaces themselves are not watched: a terminating
+    one is noticed by a refused write.
     """
     applications = (
         Watched(form.resource, OF_RUNS, form.submitter, is_optional=True)
@@ -96,13 +93,10 @@ def watched_kinds(
 
 
 class Feed:
-    """Fills the store.
+    """Fills the store with the objects of some namespaces; none named: of all.
 
-    Args:
-        namespaces: watched namespaces; empty for all.
-        on_change: receives the resources to reconcile, once everything was listed.
-        on_watch: receives the kind of a watch that started.
-        on_missed: receives a kind, and how many changes of it only a list found.
+    `on_change` receives the resources to reconcile, once everything was listed; `on_watch` the kind
+    of a watch that started; `on_missed` a kind, and how many changes of it only a list found.
     """
 
     def __init__(
@@ -201,12 +195,9 @@ class Feed:
             self._on_change(woken)
 
     async def list_all(self, *, needs_all: bool = True) -> None:
-        """List everything.
+        """List everything; with `needs_all`, missing kinds are an error, but for optional ones.
 
         The first time every resource is requeued; later changed ones, and those with a run.
-
-        Args:
-            needs_all: whether kinds that are not installed are an error; optional ones never are.
 
         Raises:
             ClusterError: a list failed, or our kinds are not installed.
@@ -232,9 +223,6 @@ class Feed:
     async def follow(self, interval: float) -> None:
         """List until it succeeds, and resync from then on: for a process that waits for nothing.
 
-        Args:
-            interval: seconds between two lists.
-
         Raises:
             ClusterError: a watch reports no changes.
         """
@@ -249,10 +237,7 @@ class Feed:
         await self.resync(interval)
 
     async def resync(self, interval: float) -> None:
-        """List periodically, and when a kind was installed, until cancelled.
-
-        Args:
-            interval: seconds between two lists.
+        """List every `interval` seconds, and when a kind was installed, until cancelled.
 
         Raises:
             ClusterError: a watch reports no changes.

@@ -98,12 +98,7 @@ class Store:
         return self._has(objects.ref_of(stored), objects.version_of(stored))
 
     def put(self, stored: objects.JsonObject) -> frozenset[objects.Ref]:
-        """Add an object of any kind.
-
-        Returns:
-            The resources to reconcile: itself or its owner, and dependants of the change; none if
-            it is known.
-        """
+        """Add an object of any kind; the resources to reconcile, none if it is known."""
         ref, version = objects.ref_of(stored), objects.version_of(stored)
         if self._has(ref, version):
             return NOTHING
@@ -116,10 +111,9 @@ class Store:
         return self._put_child(ref, self._reader.read(ref, version, stored))
 
     def remove(self, ref: objects.Ref, uid: str = "") -> frozenset[objects.Ref]:
-        """Remove a deleted object, unless it was recreated with another UID.
+        """Remove a deleted object, unless recreated with another UID; the resources to reconcile.
 
-        Returns:
-            The resources to reconcile; itself too, so that what is known of it is forgotten.
+        It is one of them, so that what is known of it is forgotten.
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
@@ -133,13 +127,10 @@ class Store:
         return self._replaced(ref, held, None)
 
     def claim(self, ref: objects.Ref, run: CurrentRun | None) -> frozenset[objects.Ref]:
-        """Count a run as in flight before the status with it is written.
+        """Count a run as in flight before its status is written; the resources to reconcile.
 
         Two passes, of which each waits for its write, never start one run too many this way.
         Without a run, a claim that came to nothing is given back.
-
-        Returns:
-            The resources to reconcile, whose place in the queue changed.
         """
         if ref.kind not in RUNNABLE:
             return NOTHING

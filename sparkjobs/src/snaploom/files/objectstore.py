@@ -125,11 +125,7 @@ def absent(place: str) -> errors.ObjectNotFound:
 
 
 def exists_already(place: str) -> errors.ObjectAlreadyExists:
-    """The error for an object that is there and should not be.
-
-    Args:
-        place: its URI.
-    """
+    """The error for an object, by its URI, that is there and should not be."""
     return errors.ObjectAlreadyExists(
         f"{place} exists already", found="an object of this name", expected="none"
     )

@@ -522,15 +522,7 @@ def sort_files(
     on_tick: Callable[[], None],
     interruption: Interruption,
 ) -> requests.SortResult:
-    """Write files, clustered, as a new folder.
-
-    Args:
-        place: what is read.
-        folder: the new folder.
-        request: the order.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
-    """
+    """Write files, clustered, as a new folder; `on_tick` is called several times a second."""
 
     def work(spark: SparkSession) -> requests.SortResult:
         target = SkippingIndexes(spark, allow=place.allow).target(place.subject)

@@ -47,6 +47,7 @@ from snaploom.plugins.contracts.relationships import (
     add_relationships,
     data_relationships,
     join_proofs,
+    listed,
     relationship_statements,
 )
 from snaploom.run.declarations import runnable_bundles
@@ -124,14 +125,14 @@ def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValu
     found: dict[str, str] = {}
     name = _table(current, "").get("name")
     table = _table(document, str(name))
-    found.update(_columns(_list(table, "properties"), ()))
+    found.update(_columns(listed(table, "properties"), ()))
     found.update(relationship_statements(document, str(name)))
-    for check in _list(table, "quality"):
+    for check in listed(table, "quality"):
         if check.get("engine") == ENGINE:
             found[f"check {check.get('name')}"] = json.dumps(
                 check.get("implementation"), sort_keys=True, ensure_ascii=False
             )
-    for level in _list(document, "slaProperties"):
+    for level in listed(document, "slaProperties"):
         if level.get("property") in ("frequency", "latency", "retention"):
             found[f"service level {level['property']}"] = " ".join(
                 str(level[key]) for key in ("value", "unit") if level.get(key) is not None
@@ -153,7 +154,7 @@ def _is_below_unstated(subject: str, promised: Statements, found: Statements) ->
 
 
 def _table(document: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    tables = _list(document, "schema")
+    tables = listed(document, "schema")
     return next((table for table in tables if name in ("", table.get("name"))), {})
 
 
@@ -171,16 +172,11 @@ def _columns(
         sources = each.get(_SOURCES)
         if isinstance(sources, list) and sources and path[-1] == DATA:
             yield f"sources of {name}", ", ".join(sorted(map(str, sources)))
-        yield from _columns(_list(each, "properties"), path)
+        yield from _columns(listed(each, "properties"), path)
         items = each.get("items")
         while isinstance(items, dict):
-            yield from _columns(_list(items, "properties"), path)
+            yield from _columns(listed(items, "properties"), path)
             items = items.get("items")
-
-
-def _list(document: Mapping[str, JsonValue], key: str) -> list[Mapping[str, JsonValue]]:
-    found = document.get(key)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 # The contract of an output from what its folder holds, and whether another one is kept.

@@ -433,11 +433,7 @@ def events_of(
 ) -> tuple[RunEvent, ...]:
     """The OpenLineage events of an event of a run, if any.
 
-    Args:
-        run: the run.
-        begun: time of the snapshot that began and has not ended; empty for none.
-        event: of the run.
-        at: time of the event.
+    `begun` is the time of the snapshot that began and has not ended; empty for none.
     """
     match event:
         case runevents.SnapshotStarted(_, _, time):
