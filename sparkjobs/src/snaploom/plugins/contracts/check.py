@@ -1,7 +1,7 @@
 """Contracts written, or read from files and compared with what is published and declared."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,6 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
-    counted,
     message_console,
     print_findings,
     print_json,
@@ -23,6 +22,7 @@ from snaploom.cli.console import (
 from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
 from snaploom.loading.composer import compose, plain
+from snaploom.loading.nearmisses import counted
 from snaploom.loading.project import read_files
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
@@ -159,7 +159,7 @@ def _table(document: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonVal
 
 
 def _columns(
-    properties: list[Mapping[str, JsonValue]], above: tuple[str, ...]
+    properties: Sequence[Mapping[str, JsonValue]], above: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
     for each in properties:
         path = (*above, str(each.get("name")))
