@@ -108,7 +108,6 @@ ALLOWED = ["spark.jars", "spark.sql.catalog."]
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    """The same declarations, woven on this machine."""
     example = copy_example("flights", tmp_path_factory.mktemp("local"))
     example.run("python examples/flights/data.py")
     example.run("snaploom run flights-wide -f examples/flights")
@@ -130,7 +129,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, stages: Stages) -> Iterator[
 
 @pytest.fixture(scope="module")
 def before(whole: WholeCluster) -> set[str]:
-    """What was in the cluster before us."""
     return everything(whole)
 
 
@@ -159,7 +157,6 @@ def applied(installed: WholeCluster, local: Example, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="module")
 def first(applied: Flights, stages: Stages) -> Raw:
-    """The output after its first run."""
     with stages.stage("first snapshots"):
         applied.wait(OUTPUT)
     return applied.get(OUTPUT)
@@ -197,7 +194,6 @@ def indexed(applied: Flights, first: Raw, stages: Stages) -> dict[str, Raw]:
 
 @pytest.fixture(scope="module")
 def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, int]]:
-    """What queries printed in a pod."""
     printed = applied.python(Path(__file__).with_name("wholequery.py"), PLACE)
     found: dict[str, dict[str, int]] = json.loads(printed.splitlines()[-1])
     return found
@@ -205,7 +201,6 @@ def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, in
 
 @pytest.fixture(scope="module")
 def kept(applied: Flights, answers: Raw) -> Kept:
-    """What an upgrade must keep, before it."""
     for resource in (OUTPUT, INDEX, SOURCE_INDEX):
         applied.await_end_of_run(resource)
     return Kept.of(applied)
@@ -335,7 +330,6 @@ def another_output(name: str, spark: Raw) -> Raw:
 
 
 def january(local: Example) -> dict[str, Path]:
-    """The sources of January by their keys in a bucket."""
     paths = (path for path in sorted(local.folder.rglob("sources/**/*.*")) if path.is_file())
     by_key = {f"flights/{path.relative_to(local.folder)}": path for path in paths}
     return {key: path for key, path in by_key.items() if "2013-01" in key}
@@ -373,7 +367,6 @@ COLUMNS = "data, airline, destination, list_sort(legs) AS legs, origin, plane, w
 
 
 def snapshots(output: Raw) -> dict[str, int]:
-    """Rows by time, as a status shows them."""
     return {each["time"]: each["rows"] for each in output["status"]["snapshots"]}
 
 
@@ -382,7 +375,6 @@ def conditions(resource: Raw) -> dict[str, str]:
 
 
 def pods_of(flights: Flights, output: Raw, role: str) -> list[Raw]:
-    """The pods of the last run of an output that are still there."""
     run = output["status"]["lastRun"]["id"]
     selected = f"--selector=snaploom.io/role={role},snaploom.io/run={run}"
     found: list[Raw] = json.loads(flights.kubectl("get", "pods", selected, "-o", "json"))["items"]
@@ -390,7 +382,6 @@ def pods_of(flights: Flights, output: Raw, role: str) -> list[Raw]:
 
 
 def driver_of(flights: Flights, output: Raw) -> Raw:
-    """The driver's pod of the last run of an output, which stays after its end."""
     (found,) = pods_of(flights, output, "driver")
     return found
 

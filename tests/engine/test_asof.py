@@ -34,7 +34,6 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def loom(**as_of: Any) -> Loom:
-    """Orders with the rate of their currency at their own time."""
     rule = {"parentField": "at", "childField": "since", **as_of}
     other = {"dataSource": "rate", "asOf": rule}
     return Loom("order", [other], [same_key("key", "order rate")])
@@ -56,7 +55,6 @@ def frames(
 
 
 def values(woven: Woven) -> list[int | None]:
-    """The value of the rate of each order, in their order."""
     rows = woven.frame.selectExpr("data.n", "rate.data.value").orderBy("n").collect()
     return [row.value for row in rows]
 

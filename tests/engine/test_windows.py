@@ -37,7 +37,6 @@ EVERY = [
 
 
 def loom(*aggregates: dict[str, Any], **rule: Any) -> Loom:
-    """Loans with what their customer paid before."""
     windows = {"parentField": "at", "childField": "paid", "aggregates": list(aggregates), **rule}
     other = {"dataSource": "payment", "windows": windows}
     return Loom("loan", [other], [same_key("key", "loan payment")])
@@ -65,7 +64,6 @@ def frames(
 
 
 def values(woven: Woven) -> list[Row]:
-    """The windows of each loan, in their order."""
     rows = woven.frame.selectExpr("data.n", "payment.data").orderBy("n").collect()
     return [row["data"] for row in rows]
 

@@ -80,7 +80,6 @@ class Worker:
         return {"died": f"{process.returncode}", "folder": str(folder)}
 
     def close(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -174,7 +173,6 @@ def client() -> Iterator[OpenSearchClient]:
 
 
 def forge(client: OpenSearchClient, **changes: object) -> None:
-    """Write into the state's document what an enemy would."""
     found = client.get(OWN_INDEX, KEY)
     assert found is not None
     document = {**found.source["document"], **changes}

@@ -32,7 +32,6 @@ PASSWORD = {"user": "u", "password": "geheim"}
 
 
 def by_url(url: str) -> Raw:
-    """A source that gives a whole URL."""
     parts = {name: value for name, value in JDBC.items() if name not in ("host", "database")}
     return document("DataSource", "a", {"jdbc": parts | {"url": url}})
 
@@ -123,7 +122,6 @@ def test_what_is_wrong_by_itself_is_refused(raw: Raw, expected: list[str]) -> No
 
 
 def generated(raw: Raw) -> Raw:
-    """The same without a name, which the API server is to generate."""
     return spoilt(raw, "metadata", {"generateName": f"{raw['metadata']['name']}-"})
 
 
@@ -238,7 +236,6 @@ def reads(name: str, *folders: str) -> Raw:
 
 
 def chained(name: str, root: str) -> Raw:
-    """An output of a single source."""
     parts = {"otherDataSources": [], "dataRelationships": []}
     raw = output(name, **{f"dataModel.{part}": value for part, value in parts.items()})
     return spoilt(raw, "spec.dataModel.rootDataSource.dataSource", root)
@@ -370,7 +367,6 @@ def shop() -> list[Raw]:
 
 
 def narrowed() -> tuple[Raw, Raw]:
-    """The relationship as it is, and without the source that the output needs it for."""
     before = shop()[2]
     return before, spoilt(before, "spec.representations.0.dataSources", ["customer", "elsewhere"])
 

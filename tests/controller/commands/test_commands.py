@@ -32,7 +32,6 @@ MODEL = (files("customer"), files("address"), RELATIONSHIP, output())
 
 @pytest.fixture
 def place(control_plane: Cluster, namespace: str, kubectl: Kubectl) -> tuple[str, ...]:
-    """Options that lead to a namespace with a model in it."""
     kubectl.apply(*MODEL, namespace=namespace)
     return ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 

@@ -50,7 +50,6 @@ DELETION = RunAction.DELETE
 
 
 def going(status: OutputDatasetStatus = PUBLISHED, **settings: Any) -> ObservedOutput:
-    """An output that is being deleted, and has to delete what it published."""
     policy = {"deletionPolicy": "Delete"} | settings
     return an_output(status, finalizers=(FINALIZER,), is_deleting=True, **policy)
 
@@ -290,7 +289,6 @@ LAST = an_end().id
 
 
 def run(age: int, ended_well: bool = True, name: str = "") -> Application:
-    """A finished run, so many hours old."""
     state = ApplicationState.COMPLETED if ended_well else ApplicationState.FAILED
     started = parse_instant(at(-3600 * age))
     return an_application(state, name or f"run-{age}", started_at=started, uid=f"uid-{age}")

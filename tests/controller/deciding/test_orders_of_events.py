@@ -202,7 +202,6 @@ class Simulator:
         self.now = EpochNanos(self.now + round(seconds * NANOS_PER_SECOND))
 
     def to_state(self, state: ApplicationState, message: str = "") -> None:
-        """Bring the application in flight, if there is one, into a state."""
         for each in self.in_flight:
             self.applications[each.name] = replace(each, state=state, message=message)
 
@@ -223,7 +222,6 @@ class Simulator:
         self.config_maps[name] = OwnedConfigMap(name, f"uid-of-{name}", run, "report")
 
     def remove_application(self) -> None:
-        """Somebody deletes the application in flight."""
         for each in self.in_flight:
             del self.applications[each.name]
 
@@ -237,7 +235,6 @@ class Simulator:
 
     @property
     def phase(self) -> CurrentPhase | None:
-        """Phase of the run in flight."""
         run = self.status.current_run if self.status is not None else None
         return run.phase if run is not None else None
 

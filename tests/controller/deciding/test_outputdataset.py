@@ -149,7 +149,6 @@ def snapshot(published: float) -> LatestSnapshot:
 
 
 def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
-    """An output whose declarations are realised, and that has a snapshot."""
     status = OutputDatasetStatus(
         realised=DECLARATIONS, last_run=last, latest_snapshot=snapshot(age)
     )

@@ -43,7 +43,6 @@ EMPTY = {
 
 
 def panels() -> Iterator[tuple[str, str]]:
-    """Title and expression of everything that the dashboard asks for."""
     board = json.loads((CHART / "dashboards" / "snaploom.json").read_text("utf-8"))
     for panel in board["panels"]:
         for target in panel.get("targets", ()):

@@ -41,13 +41,11 @@ def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
 
 
 def environment_of(container: Raw) -> list[Raw]:
-    """The variables of a container besides those that every one has."""
     always = {entry["name"] for entry in variables_of_every_run()}
     return [entry for entry in container["env"] if entry["name"] not in always]
 
 
 def variables_of_every_run() -> list[Raw]:
-    """Variables of executors, which are the same in every run."""
     _, executor = templates(SPARK[0], written(SPARK[0]))
     variables: list[Raw] = executor["spec"]["containers"][0]["env"]
     return variables

@@ -52,7 +52,6 @@ def make(frame: DataFrame, place: Path) -> None:
 
 
 def write(spark: SparkSession, data_format: str, place: Path, rows: list[dict[str, Any]]) -> None:
-    """Add rows to a table, which is made when it is not there."""
     frame = spark.createDataFrame(rows)
     if data_format == "iceberg" and not place.exists():
         make(frame, place)
@@ -60,7 +59,6 @@ def write(spark: SparkSession, data_format: str, place: Path, rows: list[dict[st
 
 
 def levels(day: str, start: int = 0) -> list[dict[str, Any]]:
-    """Rows of a table about customers on a day."""
     return [{"customer_id": number, "level": number + start, "day": day} for number in (10, 11, 13)]
 
 

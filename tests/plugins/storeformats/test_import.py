@@ -103,14 +103,12 @@ def _index(name: str, column: str, owner: dict[str, str]) -> object:
 
 
 def with_prices(number: int, prices: tuple[float, float]) -> Change:
-    """Other bounds for one file."""
     return lambda rows: [
         replace(row, prices=prices) if place == number else row for place, row in enumerate(rows)
     ]
 
 
 def older(number: int) -> Change:
-    """One file as it was a second before."""
     return lambda rows: [
         replace(row, modified=row.modified - 1000) if place == number else row
         for place, row in enumerate(rows)
@@ -135,7 +133,6 @@ def imported(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def found(spark: SparkSession, lake: Lake, condition: str) -> tuple[int, int]:
-    """Rows, and files read."""
     enable(spark, lake.base)
     return spark.read.parquet(lake.data).where(condition).count(), last(spark).kept_files
 

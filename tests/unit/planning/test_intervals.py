@@ -268,7 +268,6 @@ intervals = st.lists(
 
 
 def listed(given_intervals: list[tuple[int, int]]) -> list[int]:
-    """Nanoseconds of every millisecond, one by one."""
     millis = {ms for first, last in given_intervals for ms in range(first, last + 1)}
     return [ms * MILLI for ms in sorted(millis)]
 

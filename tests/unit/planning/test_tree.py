@@ -415,7 +415,6 @@ def apply(declared: Model, repair: AnyRepair) -> None:
 
 
 def connect(declared: Model, source: str) -> None:
-    """The suggestion for a source that nothing connects to the root."""
     key = declared.group_by.get(source, ("key",))
     relation = Relation((declared.root, source), keys={source: key, declared.root: key})
     declared.relations[f"to_{source}"] = relation

@@ -233,7 +233,6 @@ def declared(name: str, *names: str, **changes: object) -> Raw:
 
 
 def model(**changes: object) -> list[Raw]:
-    """A sound set whose sources declare customer_id, name, day and place.city."""
     key_ = relationship("customer-id", (["customer", "address"], [key("customer_id")]))
     sources = [declared("customer", "name"), declared("address", "name")]
     return [*sources, key_, output(**changes)]
