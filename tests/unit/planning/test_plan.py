@@ -33,7 +33,6 @@ from snaploom.plan.intervals import READ_TIME, SourceSnapshots
 from snaploom.plan.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import (
-    Action,
     CollectEnded,
     FailSnapshot,
     GroupNode,
@@ -459,11 +458,6 @@ def test_a_thousand_sources_are_planned_whole() -> None:
     assert [len(snapshot.sources) for snapshot in plan.snapshots] == [len(declared.others) + 1] * 30
 
 
-def test_actions_and_reasons_are_the_documented_ones() -> None:
-    assert {action.value for action in Action} == {"PUBLISH", "SKIP", "FAIL"}
-    assert all(reason.value == reason.value.upper() for reason in SnapshotReason)
-
-
 @pytest.mark.parametrize(
     ("rules", "restated", "outcome"),
     [
@@ -526,10 +520,8 @@ def test_no_card_or_label_covers_another() -> None:
 
 
 def test_labels_are_behind_the_bend_of_their_line() -> None:
-    for picture in PICTURES:
-        for line in picture.lines:
-            if line.is_chosen:
-                assert label_box(line)[0] >= line.parent.x + CARD_WIDTH + BEND
+    for line in (line for picture in PICTURES for line in picture.lines if line.is_chosen):
+        assert label_box(line)[0] >= line.parent.x + CARD_WIDTH + BEND
 
 
 def test_everything_is_on_the_page() -> None:
