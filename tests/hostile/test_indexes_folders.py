@@ -67,7 +67,6 @@ class Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
         self._process = process
-        assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{folder}\n")
         process.stdin.flush()
@@ -174,7 +173,6 @@ def client() -> Iterator[OpenSearchClient]:
 
 def forge(client: OpenSearchClient, **changes: object) -> None:
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     document = {**found.source["document"], **changes}
     assert client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
 
@@ -215,7 +213,6 @@ def test_vacuum_deletes_no_index_that_has_no_rows_of_ours(client: OpenSearchClie
 def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: object) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
     with pytest.raises(IndexUnreadable):
         OpenSearchIndexStore(client, key=KEY).read()
@@ -224,7 +221,6 @@ def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: 
 def test_a_state_of_another_target_is_damaged(client: OpenSearchClient) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     state = found.source["document"]["state"].replace(URI, f"{URI}2")
     forge(client, state=state)
     with pytest.raises(IndexUnreadable, match="damaged"):

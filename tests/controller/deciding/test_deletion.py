@@ -86,7 +86,6 @@ def test_finalizer_is_held_only_where_data_is_to_be_deleted(
 def test_deleting_resource_starts_a_run_that_deletes() -> None:
     decision = decided(going())
     current = current_of(decision)
-    assert current is not None
     assert (current.action, current.phase) == (DELETION, CurrentPhase.SUBMITTING)
     assert ready(decision) == ("False", "Deleting")
     assert conditions_of(decision)["Reconciling"] == ("True", "Deleting")
@@ -129,13 +128,11 @@ def test_run_in_flight_is_stopped_first() -> None:
     status = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
     flying = observing(going(status), applications=(an_application(ApplicationState.RUNNING),))
     current = current_of(decided(flying))
-    assert current is not None
     assert current.stopping == "Deleting"
     stopping = status.model_copy(update={"current_run": current})
     (deletion,) = decided(observing(going(stopping), applications=flying.runs.applications)).actions
     assert isinstance(deletion, Delete)
     last = last_of(decided(going(stopping)))
-    assert last is not None
     assert last.phase is LastPhase.STOPPED
 
 
@@ -179,7 +176,6 @@ def test_data_that_stays_is_reported_after_the_run_has_ended(how: str) -> None:
     running = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
     here = {"applications": (an_application(ApplicationState.RUNNING),)}
     stopping = current_of(decided(observed(running, **here)))
-    assert stopping is not None
     assert stopping.stopping == "Deleting"
     ending = PUBLISHED.model_copy(update={"current_run": stopping})
     (deletion,) = decided(observed(ending, **here)).actions
@@ -233,7 +229,6 @@ def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:
         return decided(going(PUBLISHED.model_copy(update={"last_run": failed})))
 
     again = current_of(after(1))
-    assert again is not None
     assert again.attempt == 2
     assert after(1, ended=-1).requeue_after == pytest.approx(119)
     stuck = after(3)

@@ -355,9 +355,7 @@ def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
     world = lived(run, events)
     quieten(world)
     assert not world.in_flight
-    assert world.status is not None
     last = world.status.last_run
-    assert last is not None
     refused = last.phase is LastPhase.FAILED and not last.retryable
     assert refused or world.status.realised == world.declarations
     assert last.trigger.declarations == world.declarations

@@ -143,7 +143,6 @@ def snapshot(published: float) -> LatestSnapshot:
         "time": "2020-01-01T00:00:00Z", "publishedAt": at(published), "partition": "data/x",
         "rows": 1, "files": 1, "bytes": 1,
     }).report  # fmt: skip
-    assert report is not None
     assert report.newest is not None
     return report.newest
 
@@ -263,7 +262,6 @@ def test_settings_that_no_application_may_have_stall() -> None:
 
 def test_ready_stays_during_a_run_that_refreshes() -> None:
     status = published(an_end()).resource.status
-    assert status is not None
     flying = an_output(status.model_copy(update={"current_run": a_run("Running")}))
     flying = observing(flying, applications=(an_application(ApplicationState.RUNNING),))
     assert conditions_of(decide(flying, SETTINGS))["Ready"] == ("True", "Published")
@@ -296,9 +294,7 @@ def test_snapshots_of_a_run_that_goes_on_are_shown_and_start_nobody_else() -> No
     status = decide(running, SETTINGS).status
     assert isinstance(status, OutputDatasetStatus)
     assert status.snapshot_count == 41
-    assert status.latest_snapshot is not None
     assert status.latest_snapshot.published_at == at(-5)
-    assert before.resource.status is not None
     assert status.manifest == before.resource.status.manifest
 
 
@@ -307,7 +303,6 @@ def test_run_that_was_lost_leaves_what_it_had_published() -> None:
     ending = with_status(published(an_end()), current_run=a_run("Ending", -61))
     status = decide(observing(ending, reports={RUN: lost}), SETTINGS).status
     assert isinstance(status, OutputDatasetStatus)
-    assert status.manifest is not None
     assert status.manifest.sequence == 9
 
 
@@ -396,7 +391,6 @@ def test_older_report_takes_nothing_from_the_status() -> None:
         observing(an_output(status), applications=(done,), reports={RUN: report}), SETTINGS
     ).status
     assert isinstance(first, OutputDatasetStatus)
-    assert first.manifest is not None
     assert (first.snapshot_count, first.manifest.fixed) == (7, {"dataFormat": "PARQUET"})
     again = first.model_copy(update={"current_run": a_run("Running")})
     older = observing(an_output(again), applications=(done,), reports={RUN: a_report()})
@@ -408,7 +402,6 @@ def test_older_report_takes_nothing_from_the_status() -> None:
 def test_plan_is_in_the_status() -> None:
     status = decide(an_output(), SETTINGS).status
     assert isinstance(status, OutputDatasetStatus)
-    assert status.plan is not None
     assert status.plan.max_depth == 1
     assert [(join.field_name, join.relationship) for join in status.plan.joins] == [
         ("address", "customer-id")
@@ -422,7 +415,6 @@ def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> 
     assert isinstance(ensure, Ensure)
     status = first.status
     assert isinstance(status, OutputDatasetStatus)
-    assert status.plan is not None
     assert len(status.plan.joins) == 50
     written = observing(
         with_status(observed, plan=status.plan),

@@ -133,11 +133,9 @@ def test_run_sees_one_version_whatever_is_committed_meanwhile(spark, tmp_path, d
     assert snapshot_times(source) == [first]
     read = source.read(first)
     before, listed = read.fingerprint, read.listed
-    assert listed is not None
     assert listed.change(SourceFiles(NoOtherFiles())) is None
     write(spark, data_format, place, [*levels(DAYS[0], 5), *levels(DAYS[1])])
     change = listed.change(SourceFiles(NoOtherFiles()))
-    assert change is not None
     assert (change.expected.removeprefix("version "), change.is_of_read) == (
         before.removeprefix(f"{data_format}:"),
         False,

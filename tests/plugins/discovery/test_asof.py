@@ -69,7 +69,6 @@ def proposed(result: Discovery) -> list[Relationship]:
 
 def rule(result: Discovery) -> str:
     (one,) = proposed(result)
-    assert one.as_of is not None
     return one.as_of.text
 
 

@@ -276,7 +276,6 @@ def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(
         assert run_command([*importing, *keys]) == 0
         assert imported(capsys) == "imported MIN_MAX(price) about 3 files"
         definition = open_base(other).index(f"file:{lake.data}").read().definition
-        assert definition is not None
         labels = [index.key_label for index in definition.indexes]
         assert (definition.footer_key_label, labels) == ("footers", ["columns"])
         enable(spark, other, keys=open_keys(keys[1]))

@@ -334,8 +334,6 @@ def test_a_listing_has_the_partitions_that_opening_has(
         spark, str(folder), f"file:{folder}", file_format, OPTIONS[file_format]
     )
     definition = built.describe().definition
-    assert listing is not None
-    assert definition is not None
     assert listing.target == definition.target
     assert listing.reads_alike(definition)
     assert listing.list_files("day > DATE '2020-01-01'").num_rows == 2

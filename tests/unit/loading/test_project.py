@@ -52,7 +52,6 @@ def globs(loaded: Loaded) -> tuple[str, ...]:
     assert loaded.findings == ()
     (source,) = loaded.resources
     assert isinstance(source, DataSource)
-    assert source.spec.hdfs_like is not None
     return source.spec.hdfs_like.source_uri_globs
 
 

@@ -159,7 +159,6 @@ def test_short_and_long_declarations_are_equal() -> None:
     assert read.findings == ()
     assert isinstance(read.resource, OutputDataset)
     found = read.resource.spec.data_model.root_data_source.snapshot_filter.from_interval
-    assert found is not None
     assert found.max_snapshot_age == TimeOffset(day=30)
     assert FromInterval.parse(found.dump()) == found
 

@@ -368,7 +368,6 @@ def test_text_lists_candidates_and_why_they_fail() -> None:
 
 def test_text_shows_the_snapshot_taken_of_each_source() -> None:
     plan = planned(bundle(), 1, 2, now=2.5)
-    assert plan.snapshots is not None
     last = plan.snapshots[-1]
     sources = tuple((name, (day(1),) if name == "customer_group" else times)
                     for name, times in last.sources)  # fmt: skip
@@ -383,7 +382,6 @@ def test_text_shows_the_snapshot_taken_of_each_source() -> None:
 
 def test_plan_shows_the_snapshots_of_a_history_and_its_gaps() -> None:
     plan = planned(bundle(), 1, 2, now=2.5)
-    assert plan.snapshots is not None
     last = plan.snapshots[-1]
     sources = tuple((name, (day(0), day(2)) if name == "customer_group" else times)
                     for name, times in last.sources)  # fmt: skip
@@ -454,7 +452,6 @@ def test_a_thousand_sources_are_planned_whole() -> None:
     listing = SourceSnapshots.of(day(number) for number in range(30))
     plan = plan_run(plan_offline(given), dict.fromkeys(names, listing), PublishedState(), day(99))
     plan_json(plan)
-    assert plan.snapshots is not None
     assert [len(snapshot.sources) for snapshot in plan.snapshots] == [len(declared.others) + 1] * 30
 
 
