@@ -140,7 +140,6 @@ def test_deleting_run_of_a_resource_that_stays_is_followed() -> None:
 def test_end_with_a_report_is_evaluated_at_once() -> None:
     decision = decided(flying(a_run("Running"), an_application(State.COMPLETED), a_report()))
     last, status = last_of(decision), decision.status
-    assert isinstance(status, OutputDatasetStatus)
     assert (last.id, last.phase, last.trigger.declarations) == (
         RUN,
         LastPhase.SUCCEEDED,
@@ -181,7 +180,6 @@ def test_run_failed_if_its_report_or_its_application_failed(
 ) -> None:
     decision = decided(flying(a_run("Running"), an_application(state), a_report(phase)))
     last, status = last_of(decision), decision.status
-    assert isinstance(status, OutputDatasetStatus)
     assert last.phase is outcome
     assert (status.realised is not None) is realised
     assert status.latest_snapshot is not None  # publications in the report count
@@ -202,7 +200,6 @@ def test_report_that_does_not_count_is_named_and_ignored(ignored: FoundReport) -
     assert last.phase is LastPhase.FAILED
     assert "its report" in last.message
     status = decision.status
-    assert isinstance(status, OutputDatasetStatus)
     assert status.latest_snapshot is None
 
 

@@ -166,7 +166,6 @@ class Simulator:
 
     def _create(self, action: Create) -> bool:
         metadata = action.manifest["metadata"]
-        assert isinstance(metadata, dict)
         name = str(metadata["name"])
         assert metadata["namespace"] == "shop"
         self._uids += 1

@@ -80,7 +80,6 @@ def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:
     assert application.resource.kind == "SparkApplication"
     for manifest in (bundle.manifest, application.manifest):
         metadata = manifest["metadata"]
-        assert isinstance(metadata, dict)
         assert metadata["namespace"] == "shop"
         assert metadata["labels"]["snaploom.io/owner-uid"] == UID
         assert metadata["labels"]["snaploom.io/run"] == RUN
