@@ -246,7 +246,6 @@ def _ordered(data: Data) -> Data:
 
 
 def _pattern_of_its_format(data: Data) -> Data:
-    """A pattern where the format is one, and none elsewhere."""
     rest = {name: value for name, value in data.items() if name != "timePattern"}
     return rest | ({"timePattern": "yyyy-MM"} if data["timeFormat"] == "PATTERN" else {})
 
@@ -278,7 +277,6 @@ _SHAPES: dict[type[ApiModel], Callable[[Data], Data]] = {
 
 
 def time_offsets() -> st.SearchStrategy[TimeOffset]:
-    """Calendar lengths."""
     return model_data(TimeOffset).map(parse_with(TimeOffset))
 
 
@@ -287,5 +285,4 @@ def data_types(depth: int = 2) -> st.SearchStrategy[DataType]:
 
 
 def parse_with(model: type[M]) -> Callable[[JsonValue], M]:
-    """The parser of a model, for mapping over plain data."""
     return model.parse

@@ -136,7 +136,6 @@ NATIVE_SPARK = {
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    """The same declarations, woven on this machine."""
     example = copy_example("flights", tmp_path_factory.mktemp("local"))
     example.run("python examples/flights/data.py")
     example.run("snaploom run flights-wide -f examples/flights")
@@ -158,7 +157,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, stages: Stages) -> Iterator[
 
 @pytest.fixture(scope="module")
 def before(whole: WholeCluster) -> set[str]:
-    """What was in the cluster before us."""
     return everything(whole)
 
 
@@ -187,7 +185,6 @@ def applied(installed: WholeCluster, local: Example, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="module")
 def first(applied: Flights, stages: Stages) -> Raw:
-    """The output after its first run."""
     with stages.stage("first snapshots"):
         applied.wait(OUTPUT)
     return applied.get(OUTPUT)
@@ -225,7 +222,6 @@ def indexed(applied: Flights, first: Raw, stages: Stages) -> dict[str, Raw]:
 
 @pytest.fixture(scope="module")
 def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, int]]:
-    """What queries printed in a pod."""
     printed = applied.python(Path(__file__).with_name("wholequery.py"), PLACE)
     found: dict[str, dict[str, int]] = json.loads(printed.splitlines()[-1])
     return found
@@ -233,7 +229,6 @@ def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, in
 
 @pytest.fixture(scope="module")
 def kept(applied: Flights, answers: Raw) -> Kept:
-    """What an upgrade must keep, before it."""
     for resource in (OUTPUT, INDEX, SOURCE_INDEX):
         applied.await_end_of_run(resource)
     return Kept.of(applied)
@@ -386,7 +381,6 @@ def another_output(name: str, spark: Raw) -> Raw:
 
 
 def january(local: Example) -> dict[str, Path]:
-    """The sources of January by their keys in a bucket."""
     paths = (path for path in sorted(local.folder.rglob("sources/**/*.*")) if path.is_file())
     by_key = {f"flights/{path.relative_to(local.folder)}": path for path in paths}
     return {key: path for key, path in by_key.items() if "2013-01" in key}
@@ -424,7 +418,6 @@ COLUMNS = "data, airline, destination, list_sort(legs) AS legs, origin, plane, w
 
 
 def snapshots(output: Raw) -> dict[str, int]:
-    """Rows by time, as a status shows them."""
     return {each["time"]: each["rows"] for each in output["status"]["snapshots"]}
 
 
@@ -433,7 +426,6 @@ def conditions(resource: Raw) -> dict[str, str]:
 
 
 def pods_of(flights: Flights, output: Raw, role: str) -> list[Raw]:
-    """The pods of the last run of an output that are still there."""
     run = output["status"]["lastRun"]["id"]
     selected = f"--selector=snaploom.io/role={role},snaploom.io/run={run}"
     found: list[Raw] = json.loads(flights.kubectl("get", "pods", selected, "-o", "json"))["items"]
@@ -441,7 +433,6 @@ def pods_of(flights: Flights, output: Raw, role: str) -> list[Raw]:
 
 
 def driver_of(flights: Flights, output: Raw) -> Raw:
-    """The driver's pod of the last run of an output, which stays after its end."""
     (found,) = pods_of(flights, output, "driver")
     return found
 
