@@ -69,7 +69,6 @@ from snaploom.types.schemas import parse_schema, schema_text
     params=[tablefolders.TABLE, OF_CATALOG, DELTA], ids=["folder", "catalog", "delta"], autouse=True
 )
 def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderSettings:
-    """Settings of tables of both kinds, which are those of all folders here."""
     monkeypatch.setattr(tablefolders, "TABLE", request.param)
     chosen: FolderSettings = request.param
     return chosen
@@ -307,7 +306,6 @@ OF_DELTA = pytest.mark.parametrize("settings", [DELTA], ids=["delta"], indirect=
 
 
 def put_by_another(store: ObjectStore, *actions: dict[str, Any]) -> None:
-    """The next version of a Delta table, by a writer that is not ours."""
     lines = [{"commitInfo": {"operation": "OPTIMIZE", "userMetadata": "ours"}}, *actions]
     document = "\n".join(map(json.dumps, lines))
     store.put_if_absent(delta_key(len(versions(store)) + 1), document.encode())
