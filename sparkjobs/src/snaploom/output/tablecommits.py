@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote
 
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore
@@ -25,7 +24,6 @@ from snaploom.output import icebergtable, layout, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
-    FileRecord,
     FolderSettings,
     Publish,
     Replace,
@@ -38,6 +36,7 @@ from snaploom.output.state import FolderState, apply
 from snaploom.output.tablehistory import (
     CHANGES,
     Meant,
+    changed_by,
     commits_of,
     meaning_of,
     store_meaning,
@@ -168,14 +167,20 @@ class TableCommits:
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
         commit = store_meaning(self.store, entry, table.before(version))
+        added, ended = changed_by(entry)
+        hashes = [one.schema_hash for one in added]
         change = icebergtable.TableChange(
-            schema=self._schema(entry, settings),
+            schema=with_partition(manifest.read_schema(self.store, *hashes), settings)
+            if hashes
+            else "",
             field_name=settings.partition_field_name,
-            added=_added(entry),
-            ended=_ended(entry),
+            added={layout.partition_value(one.partition): one.files for one in added},
+            ended=tuple(layout.partition_value(one.partition) for one in ended),
             summary={
                 icebergtable.RUN_ID: entry.run_id,
-                icebergtable.SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
+                icebergtable.SNAPSHOT_TIME: " ".join(
+                    format_instant(one.time) for one in added or ended
+                ),
                 icebergtable.COMMIT: commit,
             },
         )
@@ -186,13 +191,6 @@ class TableCommits:
         if self.table is None:
             raise unreachable(self.store)
         return self.table
-
-    def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
-        if isinstance(entry, Tombstone):
-            return ""
-        return with_partition(
-            manifest.read_schema(self.store, entry.snapshot.schema_hash), settings
-        )
 
     def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
@@ -208,34 +206,10 @@ class TableCommits:
 def _lost(uri: str, settings: FolderSettings, record: SnapshotRecord, count: int) -> SnaploomError:
     is_delta = settings.data_format == DataFormat.DELTA
     log = layout.DELTA_LOG if is_delta else icebergtable.VERSIONS
-    restored = f"restore {log} of the folder from a backup"
-    registered = f"register its newest metadata file, in {log} of the folder"
+    restored = f"register the newest file of {log}" if settings.table else f"restore {log}"
     return PublicationError(
         f"the table {settings.table or uri} has lost what was published in it",
         found=f"no commit of snapshot {format_instant(record.time)}",
         expected=f"the {count} snapshots of the manifest",
-        hint=f"{registered if settings.table else restored}, or publish to a new folder",
+        hint=f"{restored} of the folder, or of a backup, or publish to a new folder",
     )
-
-
-def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:
-    if isinstance(entry, Tombstone):
-        return tuple(one.time for one in entry.snapshots)
-    return (entry.snapshot.time,)
-
-
-def _added(entry: Publish | Replace | Tombstone) -> dict[str, tuple[FileRecord, ...]]:
-    if isinstance(entry, Tombstone):
-        return {}
-    return {_value(entry.snapshot.partition): entry.snapshot.files}
-
-
-def _ended(entry: Publish | Replace | Tombstone) -> tuple[str, ...]:
-    if isinstance(entry, Publish):
-        return ()
-    ended = entry.snapshots if isinstance(entry, Tombstone) else (entry.replaced,)
-    return tuple(_value(one.partition) for one in ended)
-
-
-def _value(partition: str) -> str:
-    return unquote(partition.partition("=")[2])

@@ -40,6 +40,15 @@ CHANGES = (Publish, Replace, Tombstone)
 """Entries that change what readers see, and so are a commit of the table first."""
 
 
+def changed_by(
+    entry: Publish | Replace | Tombstone,
+) -> tuple[Sequence[SnapshotRecord], Sequence[TombstoneRecord]]:
+    """Versions that an entry adds, and those that it ends."""
+    if isinstance(entry, Tombstone):
+        return (), entry.snapshots
+    return (entry.snapshot,), () if isinstance(entry, Publish) else (entry.replaced,)
+
+
 def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterator[str]:
     """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     last = version.properties.get(icebergtable.LAST_COMMIT, "")
@@ -54,12 +63,6 @@ def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterat
         raw = _document(store, page)
         commits, page = raw.get("commits"), str(raw.get("before", ""))
         yield from reversed([str(one) for one in commits] if isinstance(commits, list) else [])
-
-
-def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
-    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
-    recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
-    return _put(store, recorded)
 
 
 def store_meaning(
@@ -225,8 +228,10 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
         forgotten = forgotten_by(store, version, ended)
         if not forgotten:
             return False
-        commits = [commit for one in reversed(forgotten) if (commit := _commit(one))]
-        page = store_page(store, commits, version.properties.get(icebergtable.EARLIER, ""))
+        # Pages have the oldest first.
+        commits: JsonValue = [commit for one in reversed(forgotten) if (commit := _commit(one))]
+        before = version.properties.get(icebergtable.EARLIER, "")
+        page = _put(store, {"format": MANIFEST_FORMAT, "commits": commits, "before": before})
         document = forgetful_document(version, store.uri, forgotten, page, now)
         if table.put(version.number + 1, json.dumps(document).encode()):
             return True
@@ -287,7 +292,8 @@ def forgotten_by(
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)
-        if commit and not files.isdisjoint(_ended_by(meaning_of(store, commit))):
+        _, gone = changed_by(meaning_of(store, commit).entry) if commit else ((), ())
+        if any(file.path in files for one in gone for file in one.files):
             forgotten = list(lineage)
             if forgotten:
                 _refuse_held(store, version, forgotten)
@@ -310,14 +316,6 @@ def unused_by(version: icebergtable.TableVersion) -> set[int]:
             ours.discard(cast(int, head))
             head = parents.pop(head)
     return ours
-
-
-def _ended_by(meant: Meant) -> Iterator[str]:
-    match meant.entry:
-        case Tombstone(snapshots=ended):
-            yield from (file.path for one in ended for file in one.files)
-        case Replace(replaced=one):
-            yield from (file.path for file in one.files)
 
 
 def _refuse_held(
