@@ -69,34 +69,28 @@ def without_cluster(folder: Path, *arguments: str, kubeconfig: str) -> OperatorP
     return OperatorProcess(folder, arguments, {"KUBECONFIG": kubeconfig})
 
 
-def test_invalid_settings_are_reported(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.yaml"
-    settings.write_text("wokers: 3\n")
-    process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
-    assert process.ended() == 2
-    assert "settings.yaml:1" in process.output
-    assert "workers" in process.output
+JOBS = "SettingsInvalid submitters", "\n  expected: SparkOperator, ApacheSpark"
 
 
-@pytest.mark.parametrize(("submitters", "found"), [("[]", "an empty list"), ("[Local]", "Local")])
-def test_settings_with_which_nobody_may_start_jobs_are_refused(
-    tmp_path: Path, submitters: str, found: str
+@pytest.mark.parametrize(
+    ("text", "options", "found"),
+    [
+        ("wokers: 3", [], ["settings.yaml:1", "workers"]),
+        ("submitters: []", [], [*JOBS, "found:    an empty list"]),
+        ("submitters: [Local]", [], [*JOBS, "found:    Local"]),
+        ("submitters: []", ["--local"], ["no Kubernetes cluster"]),
+    ],
+    ids=["unknown", "no submitter", "Local alone", "jobs of its own need no other"],
+)
+def test_invalid_settings_are_reported(
+    tmp_path: Path, text: str, options: list[str], found: list[str]
 ) -> None:
     settings = tmp_path / "settings.yaml"
-    settings.write_text(f"submitters: {submitters}\n")
-    process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
+    settings.write_text(text + "\n")
+    given = ("--settings", str(settings), *options)
+    process = without_cluster(tmp_path, *given, kubeconfig="/nowhere")
     assert process.ended() == 2
-    assert "SettingsInvalid submitters" in process.output
-    assert f"found:    {found}\n  expected: SparkOperator, ApacheSpark" in process.output
-
-
-def test_an_operator_that_runs_jobs_itself_needs_no_other_submitter(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.yaml"
-    settings.write_text("submitters: []\n")
-    options = ("--settings", str(settings), "--local")
-    process = without_cluster(tmp_path, *options, kubeconfig="/nowhere")
-    assert process.ended() == 2
-    assert "no Kubernetes cluster" in process.output
+    assert [each for each in found if each not in process.output] == []
 
 
 def test_no_cluster_is_an_error(tmp_path: Path) -> None:

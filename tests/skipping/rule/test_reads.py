@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -132,26 +133,24 @@ def test_sixteen_queries_on_four_threads_are_right(
     assert len(truthful.requests) == 16
 
 
-@pytest.mark.parametrize("source", ["csv", "json", "orc", "text", "avro"])
-def test_formats_are_pruned(
-    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str
+@pytest.mark.parametrize(
+    ("source", "is_second"),
+    [*product(("parquet", "csv", "json", "orc", "text"), (False, True)), ("avro", False)],
+)
+def test_formats_are_pruned_in_both_generations_of_scans(
+    spark: SparkSession,
+    decider: KeepNamed,
+    tmp_path: Path,
+    source: str,
+    is_second: bool,
+    set_conf: SetConf,
 ) -> None:
     name = "org.apache.spark.sql.avro.AvroFileFormat" if source == "avro" else source
     column = "cast(id as string) as value"
     path = write_parts(spark, tmp_path / source, source=name, columns=(column,))
+    if is_second:
+        set_conf("spark.sql.sources.useV1SourceList", "")
     frame = spark.read.format(name).schema("value string").load(path)
-    assert frame.where("value >= '0'").count() == 10
-    assert decider.requests[-1].header["format"] == source
-
-
-@pytest.mark.parametrize("source", ["parquet", "csv", "json", "orc", "text"])
-def test_second_generation_scans_are_pruned(
-    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str, set_conf: SetConf
-) -> None:
-    column = "cast(id as string) as value"
-    path = write_parts(spark, tmp_path / source, source=source, columns=(column,))
-    set_conf("spark.sql.sources.useV1SourceList", "")
-    frame = spark.read.format(source).schema("value string").load(path)
     assert frame.where("value >= '0'").count() == 10
     assert decider.requests[-1].header["format"] == source
 

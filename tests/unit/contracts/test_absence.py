@@ -217,19 +217,14 @@ def test_other_failures_are_not_taken_for_it(error):
     assert missing_package(error) is None
 
 
-def test_what_is_imported_late_names_the_extra(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "error"), [("pyspark", PackageMissing), ("snaploom.typo", ModuleNotFoundError)]
+)
+def test_of_late_imports_only_a_missing_package_names_the_extra(monkeypatch, name, error):
     def fails(_):
-        raise no_module("pyspark")
+        raise no_module(name)
 
     monkeypatch.setattr(ondemand, "import_module", fails)
-    with pytest.raises(PackageMissing):
+    with pytest.raises(error) as raised:
         _ = ondemand.weave_in_session
-
-
-def test_other_failures_of_late_imports_stay_as_they_are(monkeypatch):
-    def fails(_):
-        raise no_module("snaploom.typo")
-
-    monkeypatch.setattr(ondemand, "import_module", fails)
-    with pytest.raises(ModuleNotFoundError, match="typo"):
-        _ = ondemand.weave_in_session
+    assert raised.type is error
