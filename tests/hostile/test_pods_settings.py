@@ -211,9 +211,7 @@ def test_a_key_that_an_administrator_added_passes() -> None:
     assert refused(allow, sparkConf=conf) == ["spark.sql.catalogX"]
 
 
-def test_an_addition_does_not_let_a_field_be_overruled_or_the_submitters_variables_be_read() -> (
-    None
-):
+def test_an_addition_does_not_let_a_field_be_overruled_or_the_submitters_variables_be_read():
     allow = Allowances(spark_conf=("spark.",))
     conf = {"spark.executor.memory": "1g", "spark.x": "${env:KEY}", "spark.y=z": "1"}
     assert refused(allow, sparkConf=conf) == sorted(conf)
@@ -393,9 +391,7 @@ def test_a_volume_elsewhere_passes(path: str) -> None:
          "node-role.kubernetes.io/control-plane"),
     ],
 )  # fmt: skip
-def test_a_way_to_nodes_of_the_cluster_itself_is_refused(
-    template: dict[str, Any], found: str
-) -> None:
+def test_a_way_to_nodes_of_the_cluster_itself_is_refused(template, found):
     assert of_pods(**template) == [found]
 
 

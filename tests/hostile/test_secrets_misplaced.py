@@ -102,9 +102,7 @@ CASES = {name: declared(raw) for name, raw in MISPLACED.items()} | {
         ["plan", "--offline", "-o", "json", "wide"],
     ],
 )
-def test_no_command_repeats_a_misplaced_secret(
-    name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_repeats_a_misplaced_secret(name, command, tmp_path, capsys):
     path = tmp_path / "model.yaml"
     path.write_text(yaml.safe_dump_all(CASES[name]), "utf-8")
     run_command([*command, "-f", str(path)])
@@ -193,9 +191,7 @@ def test_short_secret_does_not_spoil_words() -> None:
 
 
 @pytest.mark.parametrize("submitter", list(FORMS))
-def test_submitted_run_holds_references_to_secrets_only(
-    submitter: Submitter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_submitted_run_holds_references_to_secrets_only(submitter, monkeypatch):
     key = SecretKey("shop", "password")
     for variable in (key.variable, *OF_LIBRARIES):
         monkeypatch.setenv(variable, SECRET)
@@ -242,9 +238,7 @@ def spoilt_model(place: str) -> tuple[list[dict[str, Any]], int]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_laptop_warns_without_showing_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
-) -> None:
+def test_laptop_warns_without_showing_it(tmp_path, capsys, place):
     raws, _ = spoilt_model(place)
     (tmp_path / "model.yaml").write_text(yaml.safe_dump_all(raws))
     for form in ("text", "json"):

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from support.cluster.cluster import Cluster, ControlPlane
-from support.cluster.clusterkubectl import Kubectl
+from support.cluster.cluster import Cluster
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import files, model
 from support.documentation.commands import wait_until
@@ -49,18 +48,14 @@ def test_a_second_one_takes_over_at_once_after_the_first_ended(
         second.await_output(WORKS)
 
 
-def test_probes_and_metrics_are_answered(
-    started: OperatorProcess, kubectl: Kubectl, namespace: str
-) -> None:
+def test_probes_and_metrics_are_answered(started, kubectl, namespace):
     started.await_output("the watch of")  # kopf answers probes once it has started
     assert started.get("health", "/healthz") == "{}"
     assert started.get("readiness", "/readyz") == "ok\n"
     assert "snaploom_leader 1.0" in started.get("metrics", "/metrics")
 
 
-def test_logs_are_json_that_names_the_resource(
-    started: OperatorProcess, kubectl: Kubectl, namespace: str
-) -> None:
+def test_logs_are_json_that_names_the_resource(started, kubectl, namespace):
     lines = [json.loads(line) for line in started.output.splitlines()]
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
 
@@ -82,9 +77,7 @@ JOBS = "SettingsInvalid submitters", "\n  expected: SparkOperator, ApacheSpark"
     ],
     ids=["unknown", "no submitter", "Local alone", "jobs of its own need no other"],
 )
-def test_invalid_settings_are_reported(
-    tmp_path: Path, text: str, options: list[str], found: list[str]
-) -> None:
+def test_invalid_settings_are_reported(tmp_path, text, options, found):
     settings = tmp_path / "settings.yaml"
     settings.write_text(text + "\n")
     given = ("--settings", str(settings), *options)
@@ -122,9 +115,7 @@ def test_a_taken_port_is_reported(tmp_path: Path, spark_plane: Cluster, namespac
     assert f"port {port}" in process.output
 
 
-def test_permissions_that_are_missing_are_an_error(
-    tmp_path: Path, spark_plane: Cluster, namespace: str
-) -> None:
+def test_permissions_that_are_missing_are_an_error(tmp_path, spark_plane, namespace):
     kubeconfig = spark_plane.kubeconfig_of(namespace, "default")
     with operator_process(tmp_path, kubeconfig, namespace) as process:
         assert process.ended() == 1
@@ -132,9 +123,7 @@ def test_permissions_that_are_missing_are_an_error(
     assert "Traceback" not in process.output
 
 
-def test_it_works_without_any_right_beyond_its_namespace(
-    tmp_path: Path, spark_plane: Cluster, namespace: str, kubectl: Kubectl
-) -> None:
+def test_it_works_without_any_right_beyond_its_namespace(tmp_path, spark_plane, namespace, kubectl):
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -182,9 +171,7 @@ def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) 
     assert not caplog.messages
 
 
-def test_an_outage_of_the_api_server_is_counted_and_logged(
-    own_control_plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_an_outage_of_the_api_server_is_counted_and_logged(own_control_plane, tmp_path):
     plane = own_control_plane
     install_spark_crds(plane.kubectl)
     source = files("customer")
@@ -206,9 +193,7 @@ def test_an_outage_of_the_api_server_is_counted_and_logged(
         wait_until(lambda: metrics_of(process)[began] > before, process.process)
 
 
-async def test_a_lost_lease_is_counted_and_logged(
-    harness: RealHarness, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_lost_lease_is_counted_and_logged(harness, caplog):
     registry = harness.operator.metrics.registry
     assert registry.get_sample_value("snaploom_leader") == 1.0
     stolen = {"spec": {"holderIdentity": "somebody"}}
@@ -224,12 +209,7 @@ async def test_a_lost_lease_is_counted_and_logged(
     assert harness.failure is not None
 
 
-async def test_a_changed_clock_is_counted_and_logged(
-    spark_plane: Cluster,
-    namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_changed_clock_is_counted_and_logged(spark_plane, namespace, monkeypatch, caplog):
     monkeypatch.setattr("snaploom_operator.process.operator.CLOCK_CHECK_SECONDS", 0.01)
     ahead = 0
     clocks = Clocks(lambda: EpochNanos(now() + ahead * NANOS_PER_SECOND))
@@ -252,9 +232,7 @@ async def test_a_changed_clock_is_counted_and_logged(
 WIDE = "OutputDataset/wide"
 
 
-async def test_two_operators_at_once_start_one_run(
-    harness: RealHarness, spark_plane: Cluster, namespace: str
-) -> None:
+async def test_two_operators_at_once_start_one_run(harness, spark_plane, namespace):
     # Another Lease: neither hears of the other.
     second = RealHarness(harness.cluster, spark_plane.kubeconfig, namespace, lease="second")
     await second.start()

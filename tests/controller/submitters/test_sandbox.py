@@ -48,9 +48,7 @@ def test_every_key_is_judged(key: str, value: str) -> None:
         ({"volumeMounts": [{"name": "v", "mountPath": "/"}]}, "/"),
     ],
 )
-def test_names_of_ours_in_a_pod_template_are_refused(
-    template: dict[str, object], found: str
-) -> None:
+def test_names_of_ours_in_a_pod_template_are_refused(template, found):
     (refusal,) = refusals(SparkSettings.parse({"podTemplate": template}))
     assert refusal.found == found
 

@@ -110,9 +110,7 @@ def test_a_run_publishes_without_it(bare: Path, tmp_path: Path) -> None:
         (("init", "NEW", "--from", "/data"), "discovery of data is not installed"),
     ],
 )
-def test_what_is_missing_is_one_error(
-    bare: Path, tmp_path: Path, arguments: tuple[str, ...], missing: str
-) -> None:
+def test_what_is_missing_is_one_error(bare, tmp_path, arguments, missing):
     given = [str(tmp_path / "new") if each == "NEW" else each for each in arguments]
     code = 1 if arguments[0] == "init" else 2
     assert missing in command(bare, *given, code=code)
@@ -166,9 +164,7 @@ def test_exchange_that_is_not_registered_names_its_package() -> None:
     assert "snaploom.plugins" in str(raised.value.hint)
 
 
-def test_store_whose_client_is_not_installed_names_its_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_store_whose_client_is_not_installed_names_its_extra(monkeypatch):
     entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", catalog.ENTRY_POINTS)
     monkeypatch.setattr(catalog, "entry_points", lambda **_: metadata.EntryPoints([entry]))
     with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
