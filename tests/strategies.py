@@ -6,8 +6,9 @@ can be tested with them. Rules that span fields are met by shaping what was draw
 
 import types
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
@@ -40,14 +41,16 @@ MOST_MEMBERS = 3
 _TEXT = st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])
 
 
+@cache
 def resources(model: type[Resource], with_status: bool = True) -> st.SearchStrategy[Data]:
     """Plain data of a resource of one kind; every one is accepted by `model.parse`."""
-    hidden = () if with_status else ("status",)
+    hidden: tuple[str, ...] = () if with_status else ("status",)
     return model_data(model, leave_out=hidden)
 
 
+@cache
 def model_data(
-    model: type[ApiModel], depth: int = 2, leave_out: Iterable[str] = ()
+    model: type[ApiModel], depth: int = 2, leave_out: tuple[str, ...] = ()
 ) -> st.SearchStrategy[Data]:
     """Plain data of a model.
 

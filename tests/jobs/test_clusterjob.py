@@ -19,7 +19,7 @@ from snaploom.models.skippingindex import IndexedFiles, IndexState
 from snaploom.output.leaseholder import SCOPE
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
-from snaploom.run import clusterjob, clusterwork
+from snaploom.run import clusterjob
 from snaploom.run.runevents import SnapshotPublished
 from snaploom.run.weaving.requests import RunRequest
 
@@ -177,7 +177,7 @@ def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, c
         request.emit(SnapshotPublished(FIRST))
         raise KeyError("s3cr3t")
 
-    monkeypatch.setattr(clusterwork, "weave_outputs", broken)
+    monkeypatch.setattr(clusterjob, "weave_outputs", broken)
     code, report = job.run(loom.bundle())
     assert (code, report.phase) == (1, RunPhase.FAILED)
     assert (report.reason, report.retryable) == ("UnexpectedFault", True)

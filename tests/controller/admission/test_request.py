@@ -22,7 +22,7 @@ from support.operator.reviews import (
 )
 from support.runner.proofscope import within_work
 
-from snaploom_operator.admission.judge import Judge, Judgement, Outcome
+from snaploom_operator.admission.judge import Judge, Judgement, Outcome, SharedThreads
 from snaploom_operator.admission.request import (
     Answer,
     Refusal,
@@ -31,7 +31,6 @@ from snaploom_operator.admission.request import (
     passes_unread,
     refusal_text,
 )
-from snaploom_operator.admission.shares import SharedThreads
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.settings import AdmissionSettings
 
