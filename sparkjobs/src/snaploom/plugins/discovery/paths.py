@@ -13,14 +13,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from snaploom.models.shortforms import parse_pattern
-from snaploom.plugins.discovery.dates import (
-    DateForm,
-    FoundDate,
-    Orders,
-    Unit,
-    dates_in,
-    orders_of,
-)
+from snaploom.plugins.discovery.dates import DateForm, FoundDate, Orders, Unit, dates_in, orders_of
 from snaploom.policy.fileformats import known_formats
 
 # Days in names of files whose folders are year and month: `2026/02/visits-03.parquet`.
