@@ -86,13 +86,13 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
             return
         ours = list_folder(spark, f"file:{root}", "json", {})
         assert ours is not None
+        known, listed = ours
         (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
-        columns = partition_columns(ours.header)
-        theirs = list_relation(JavaRule(spark), frame, columns)
+        theirs = list_relation(JavaRule(spark), frame, partition_columns(known))
         by_path = [("path", "ascending")]
-        assert ours.listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
-        assert ours.listed.partitions == theirs.partitions
-        assert seen(ours.header) == seen(json.loads(header))
+        assert listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
+        assert listed.partitions == theirs.partitions
+        assert seen(known) == seen(json.loads(header))
 
 
 def seen(header: Header) -> dict[str, object]:
@@ -112,7 +112,8 @@ def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_p
     lay(tmp_path / "r", tree)
     found = relation_files(f"file:{tmp_path}/r")
     assert found is not None
-    assert [path.rsplit("/", 1)[-1] for path in found.paths.to_pylist()] == ["a", "b"]
+    paths = found[1].column("path").to_pylist()
+    assert [path.rsplit("/", 1)[-1] for path in paths] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None
     found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
     assert found is not None
-    assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
+    assert {row[0].value for row in found[1].partitions.values()} == set(range(40))
 
 
 COLUMNS_OF_FILES = ["id BIGINT", "id BIGINT, text STRING", "other DATE", "id INT, day INT"]
