@@ -12,7 +12,6 @@ from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enabl
 
 @pytest.fixture(scope="session")
 def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where indexes are kept."""
     return str(tmp_path_factory.mktemp("indexes"))
 
 
@@ -41,5 +40,4 @@ def rows(skipping: SparkSession, indexed: str) -> DataFrame:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A place to write to."""
     return tmp_path / "t"

@@ -23,7 +23,6 @@ __all__ = ["fake_port", "real_port"]  # fixtures
 
 @pytest.fixture
 def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
-    """A folder for files, and one for indexes."""
     return ProofCase(spark, tmp_path)
 
 

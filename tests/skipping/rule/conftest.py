@@ -69,5 +69,4 @@ def set_conf(spark: SparkSession) -> Iterator[SetConf]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A place to write to."""
     return str(tmp_path / "written")
