@@ -84,9 +84,7 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
             with pytest.raises(PySparkException):
                 list_folder(spark, f"file:{root}", "json", {})
             return
-        ours = list_folder(spark, f"file:{root}", "json", {})
-        assert ours is not None
-        known, listed = ours
+        known, listed = list_folder(spark, f"file:{root}", "json", {})
         (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
         theirs = list_relation(JavaRule(spark), frame, partition_columns(known))
         by_path = [("path", "ascending")]
@@ -110,9 +108,8 @@ def seen(header: Header) -> dict[str, object]:
 )
 def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_path: Path) -> None:
     lay(tmp_path / "r", tree)
-    found = relation_files(f"file:{tmp_path}/r")
-    assert found is not None
-    paths = found[1].column("path").to_pylist()
+    _, files = relation_files(f"file:{tmp_path}/r")
+    paths = files.column("path").to_pylist()
     assert [path.rsplit("/", 1)[-1] for path in paths] == ["a", "b"]
 
 
@@ -142,10 +139,9 @@ def test_options_and_settings_that_choose_files_are_left_to_spark(
 def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
     lay(tmp_path / "r", [([f"day={day}"], "a", "file") for day in range(40)])
     spark.sparkContext.setJobGroup("listing", "a test of listings")
-    found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
+    _, listed = list_folder(spark, f"file:{tmp_path}/r", "json", {})
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
-    assert found is not None
-    assert {row[0].value for row in found[1].partitions.values()} == set(range(40))
+    assert {row[0].value for row in listed.partitions.values()} == set(range(40))
 
 
 COLUMNS_OF_FILES = ["id BIGINT", "id BIGINT, text STRING", "other DATE", "id INT, day INT"]

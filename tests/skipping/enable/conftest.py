@@ -17,7 +17,6 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def indexed(spark: SparkSession, location: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with five indexed files of twenty rows."""
     path = write_files(spark, tmp_path_factory.mktemp("indexed") / "t")
     build_index(spark, location, path, change=lambda builder: builder.add_value_set("odd"))
     return path

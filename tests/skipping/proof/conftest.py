@@ -66,7 +66,6 @@ def generated(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print which share of the files that could be left out each index set left out."""
     for report in terminalreporter.getreports("passed"):
         if shares := dict(report.user_properties).get("shares"):
             terminalreporter.write_line(f"{report.nodeid.rpartition('[')[2]} {shares}")
