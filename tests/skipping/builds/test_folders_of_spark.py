@@ -84,14 +84,13 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
             with pytest.raises(PySparkException):
                 list_folder(spark, f"file:{root}", "json", {})
             return
-        ours = list_folder(spark, f"file:{root}", "json", {})
+        known, listed = list_folder(spark, f"file:{root}", "json", {})
         (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
-        columns = partition_columns(ours.header)
-        theirs = list_relation(JavaRule(spark), frame, columns)
+        theirs = list_relation(JavaRule(spark), frame, partition_columns(known))
         by_path = [("path", "ascending")]
-        assert ours.listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
-        assert ours.listed.partitions == theirs.partitions
-        assert seen(ours.header) == seen(json.loads(header))
+        assert listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
+        assert listed.partitions == theirs.partitions
+        assert seen(known) == seen(json.loads(header))
 
 
 def seen(header: Header) -> dict[str, object]:
@@ -109,8 +108,9 @@ def seen(header: Header) -> dict[str, object]:
 )
 def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_path: Path) -> None:
     lay(tmp_path / "r", tree)
-    found = relation_files(f"file:{tmp_path}/r")
-    assert [path.rsplit("/", 1)[-1] for path in found.paths.to_pylist()] == ["a", "b"]
+    _, files = relation_files(f"file:{tmp_path}/r")
+    paths = files.column("path").to_pylist()
+    assert [path.rsplit("/", 1)[-1] for path in paths] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_options_and_settings_that_choose_files_are_left_to_spark(spark, tmp_pat
 def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
     lay(tmp_path / "r", [([f"day={day}"], "a", "file") for day in range(40)])
     spark.sparkContext.setJobGroup("listing", "a test of listings")
-    found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
+    _, listed = list_folder(spark, f"file:{tmp_path}/r", "json", {})
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
-    assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
+    assert {row[0].value for row in listed.partitions.values()} == set(range(40))
 
 
 COLUMNS_OF_FILES = ["id BIGINT", "id BIGINT, text STRING", "other DATE", "id INT, day INT"]

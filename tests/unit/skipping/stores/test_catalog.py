@@ -36,7 +36,6 @@ from snaploom.skipping.stores.usage import (
     OTHER_REASONS,
     Usage,
     UsageLog,
-    add_up,
     usage_log,
     with_reasons,
 )
@@ -294,7 +293,7 @@ def test_old_notes_go_and_the_newest_stays(tmp_path: Path) -> None:
 
 
 def test_reasons_are_bounded() -> None:
-    usage = add_up(with_reasons(Usage(), [f"reason {n}"]) for n in range(MOST_REASONS + 5))
+    usage = sum((with_reasons(Usage(), [f"reason {n}"]) for n in range(MOST_REASONS + 5)), Usage())
     assert len(usage.why_not) == MOST_REASONS + 1
     assert usage.why_not[OTHER_REASONS] == 5
 
