@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 MANIFEST_FORMAT = 1
 """Format of entries, checkpoints and the marker; a newer one is refused (rule P8)."""
+NEWEST_ENTRY = 2
+"""Format of an entry that moves a table to a catalog: an older Snaploom calls it too new."""
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -95,7 +97,9 @@ def parse_object(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonVa
     return raw
 
 
-def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonValue]:
+def parse_versioned(
+    document: bytes, name: str, bounds: Bounds, newest: int = MANIFEST_FORMAT
+) -> dict[str, JsonValue]:
     """A JSON object with a `format` that this version knows.
 
     Raises:
@@ -107,11 +111,11 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
         raise corrupt(name, "no format version")
     if version < 1:
         raise corrupt(name, "no format version")
-    if version > MANIFEST_FORMAT:
+    if version > newest:
         raise errors.FormatTooNew(
             f"{visible(name)} was written by a newer Snaploom",
             found=f"format {str(version)[:20]}",
-            expected=f"format {MANIFEST_FORMAT} or older",
+            expected=f"format {newest} or older",
         )
     return raw
 

@@ -41,6 +41,7 @@ SETTING_PATHS = {
     "root": "spec.dataModel.rootDataSource.dataSource",
 }
 """Field of each setting in an OutputDataset."""
+_OF_NONE = "of no catalog"
 
 
 def folder_settings(output: OutputDataset) -> FolderSettings:
@@ -84,7 +85,7 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
-    of_none = {"table": "of no catalog"} if settings.data_format == DataFormat.ICEBERG else {}
+    of_none = {"table": _OF_NONE} if settings.data_format == DataFormat.ICEBERG else {}
     return {
         **of_none,
         **{name: str(value) for name, value in settings.dump().items()},
@@ -112,6 +113,11 @@ def changed_settings(
     """Names of fixed settings that declarations ask to change; other formats have no `table`."""
     changed = (name for name in fixed if asked.get(name, fixed[name]) != fixed[name])
     return tuple(name for name in changed if name != "root" or not accept_root_change)
+
+
+def can_move(name: str, fixed: Mapping[str, str]) -> bool:
+    """Whether a fixed setting is the one that `snaploom migrate` changes: a table in the folder."""
+    return name == "table" and fixed[name] == _OF_NONE
 
 
 # A folder's published snapshots as readers see them, without Spark.

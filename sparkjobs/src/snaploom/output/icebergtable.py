@@ -23,10 +23,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
+from uuid import UUID
 
 from pydantic import JsonValue
 
-from snaploom.errors import ObjectNotFound, ObjectTooLarge, StorageError
+from snaploom.confidential import visible
+from snaploom.errors import ObjectNotFound, ObjectTooLarge, PublicationError, StorageError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore, refuse_links
 from snaploom.output.documents import HINT as HINT_BOUNDS
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
@@ -54,6 +56,8 @@ LAST_COMMIT = "snaploom.last-commit"
 before it. So others may let the table forget snapshots."""
 OWNER = "snaploom.folder"
 """Property of a table of a catalog: the URI of the output's folder."""
+MOVED = "snaploom.moved-to"
+"""Property of the last version of a folder's table: the catalog and name that it has moved to."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
 _HINTED = re.compile(rb"[0-9]{1,18}")
@@ -64,6 +68,11 @@ KEPT_VERSIONS = 100
 def version_key(number: int) -> str:
     """Key of one version of the table."""
     return f"{VERSIONS}v{number}.metadata.json"
+
+
+def copy_key(content_hash: str) -> str:
+    """Key of a version for a catalog, which names versions like that."""
+    return f"{VERSIONS}00000-{UUID(content_hash[:32])}.metadata.json"
 
 
 @dataclass(frozen=True)
@@ -173,6 +182,10 @@ class CatalogTable(Protocol):
         """Rows that the newest snapshot shows, by value of the partition column."""
         ...
 
+    def register(self, place: str) -> None:
+        """Take a table in by the URI of its metadata, unless there is one of this name."""
+        ...
+
     def drop(self) -> None:
         """Take the table out of the catalog; its files stay."""
         ...
@@ -268,7 +281,12 @@ class IcebergTable:
 def next_document(
     version: TableVersion, uri: str, properties: Mapping[str, str], now: int
 ) -> Mapping[str, JsonValue]:
-    """Next version with changed properties; its time, in milliseconds, is never before the last."""
+    """Next version with changed properties; its time, in milliseconds, is never before the last.
+
+    Raises:
+        PublicationError: as `refuse_moved`.
+    """
+    refuse_moved(version, uri)
     before = version.document
     recorded = before.get("last-updated-ms")
     at = recorded if isinstance(recorded, int) else now
@@ -280,6 +298,19 @@ def next_document(
         "properties": {**_texts(before.get("properties")), **properties},
         "metadata-log": [*(log if isinstance(log, list) else []), here],
     }
+
+
+def refuse_moved(version: TableVersion, uri: str) -> None:
+    """Refuse to put a version after the last one of a table that has moved to a catalog."""
+    if (moved := version.properties.get(MOVED)) is not None:
+        raise PublicationError(
+            f"the table of {uri} has moved to a catalog, and is not written to any more",
+            path="spec.outputFolder.table",
+            found=f"the declaration by which it is in the folder, and its move to {visible(moved)}",
+            expected=f"a declaration by which it is {visible(moved)}",
+            hint="declare that table and run again; a move that was interrupted is ended by "
+            "'snaploom migrate'",
+        )
 
 
 def refuse_foreign_places(store: ObjectStore) -> None:
@@ -319,7 +350,7 @@ _PLACES = frozenset({
 })  # fmt: skip
 _PROPERTIES = re.compile(
     r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
-    r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
+    r"|gc\.enabled|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
     r"|write\.(parquet|update|delete|merge|metadata)\.[A-Za-z0-9_.-]+"
     r"|write\.(format\.default|distribution-mode|target-file-size-bytes|upsert\.enabled)"
 )

@@ -27,7 +27,7 @@ LISTS_MARGIN = _HOUR
 writer is long done, and clocks inside one store differ by far less."""
 OTHERS_LISTS_MARGIN = 72 * _HOUR
 """The same in a table that others write to: what Iceberg gives them to commit what they wrote."""
-_OF_CATALOG: Mapping[str, str] = {
+OF_CATALOG: Mapping[str, str] = {
     "gc.enabled": "false",
     "write.metadata.delete-after-commit.enabled": "true",
 }
@@ -123,6 +123,7 @@ class FolderTable:
     ) -> bool:
         """As `OutputTable.put`."""
         library = self._library()
+        icebergtable.refuse_moved(version, self.store.uri)
         icebergtable.refuse_foreign_places(self.store)
         _refuse_links(self.store, change)
         changed = library.changed(self.store.uri, version.number, change)
@@ -167,14 +168,14 @@ class CatalogedTable:
                 f"the table {self.table.name} was not made for this output, and is left as it is",
                 path="spec.outputFolder.table",
                 found=owner or "a table that Snaploom did not make",
-                expected="no table of this name, or the one of this folder",
+                expected=f"no table of this name, or the one of {self.store.uri}",
                 hint="publish to another table, or take that one out of the catalog",
             )
         return version
 
     def begin(self, schema: str, field_name: str) -> None:
         """As `OutputTable.begin`."""
-        properties = {**_OF_CATALOG, icebergtable.OWNER: self.store.uri}
+        properties = {**OF_CATALOG, icebergtable.OWNER: self.store.uri}
         self.table.create(self.store.uri, schema, field_name, properties)
         self.read()
 

@@ -464,11 +464,14 @@ class _Folding:
         self._ended.append(Ended.of(ended))
 
     def _configure(self, entry: Configure) -> None:
-        if self._state.settings not in (None, entry.settings):
+        fixed, settings = self._state.settings, entry.settings
+        moved = settings.model_copy(update={"table": None})
+        # The table in a folder may move to a catalog (`output.tablemove`), and no other way.
+        if fixed not in (None, settings, moved):
             raise _contradiction(entry, "it changes settings that are fixed")
         self._state = replace(
             self._state,
-            settings=entry.settings,
+            settings=settings,
             identity=entry.identity,
             reader_grace=entry.reader_grace or self._state.reader_grace,
         )

@@ -46,9 +46,8 @@ def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterat
     while last:
         yield last
         last = str(_document(store, last).get("before", ""))
-    if icebergtable.OWNER in version.properties:
-        return
-    yield from filter(None, map(_commit, version.lineage()))
+    if icebergtable.OWNER not in version.properties:
+        yield from filter(None, map(_commit, version.lineage()))
     page = version.properties.get(icebergtable.EARLIER, "")
     while page:
         raw = _document(store, page)
@@ -56,10 +55,18 @@ def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterat
         yield from reversed([str(one) for one in commits] if isinstance(commits, list) else [])
 
 
-def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
-    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
-    recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
-    return _put(store, recorded)
+def store_page(
+    store: ObjectStore,
+    version: icebergtable.TableVersion,
+    snapshots: Sequence[Mapping[str, JsonValue]],
+) -> str:
+    """Store the commits of a table's oldest snapshots, the newest first; returns the page's hash.
+
+    It follows the page that the table names.
+    """
+    commits: list[JsonValue] = [commit for one in reversed(snapshots) if (commit := _commit(one))]
+    before = version.properties.get(icebergtable.EARLIER, "")
+    return _put(store, {"format": MANIFEST_FORMAT, "commits": commits, "before": before})
 
 
 def store_meaning(
@@ -221,8 +228,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
         forgotten = forgotten_by(store, version, ended)
         if not forgotten:
             return False
-        commits = [commit for one in reversed(forgotten) if (commit := _commit(one))]
-        page = store_page(store, commits, version.properties.get(icebergtable.EARLIER, ""))
+        page = store_page(store, version, forgotten)
         document = forgetful_document(version, store.uri, forgotten, page, now)
         if table.put(version.number + 1, json.dumps(document).encode()):
             return True
