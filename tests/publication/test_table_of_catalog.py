@@ -318,7 +318,7 @@ def in_folder(store: ObjectStore, before: Callable[[], None] = lambda: None) -> 
     found = versions.read()
     assert found is not None
     tagged = {**found.document, "refs": {"audit": {"snapshot-id": found.newest, "type": "tag"}}}
-    versions.put(found.number + 1, json.dumps(tagged).encode())
+    versions.append(found.number + 1, json.dumps(tagged).encode())
     return table_folder(store, before)
 
 

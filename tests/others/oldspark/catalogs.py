@@ -140,7 +140,11 @@ class Lake:
 
     def move(self, alias: str = "") -> None:
         """Move the table from the folder to the catalog."""
-        store, run, library = open_store(str(self.place)), a_run(start=now()), self.library(alias)
+        store, run, library = (
+            open_store(str(self.place), create=False),
+            a_run(start=now()),
+            self.library(alias),
+        )
         move_table(store, self.settings(self.name), IDENTITY, run, library)
 
     def rows(self) -> list[tuple[int, int]]:

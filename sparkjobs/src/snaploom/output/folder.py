@@ -243,14 +243,12 @@ class Folder:
         return output_table(self.store, self.log.read().settings, self.library)
 
     def _table(self, run: Run | None = None) -> TableCommits:
-        table = self._output_table
-        if run is None:
-            return TableCommits(self.store, self.log, table)
+        reached = run.reached if run is not None else lambda point: None
         return TableCommits(
             self.store,
             self.log,
-            table,
-            lambda: run.reached(CrashPoint.AFTER_TABLE_COMMIT),
+            self._output_table,
+            lambda: reached(CrashPoint.AFTER_TABLE_COMMIT),
         )
 
 

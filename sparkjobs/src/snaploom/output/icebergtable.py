@@ -30,10 +30,11 @@ from pydantic import JsonValue
 from snaploom.confidential import visible
 from snaploom.errors import ObjectNotFound, ObjectTooLarge, PublicationError, StorageError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore, refuse_links
+from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.output.documents import HINT as HINT_BOUNDS
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
 from snaploom.output.entries import FileRecord
-from snaploom.output.manifest import commit_unknown
+from snaploom.output.manifest import CommitOutcomeUnknown
 
 _log = logging.getLogger(__name__)
 
@@ -219,24 +220,24 @@ class IcebergTable:
     """The versions of one table."""
 
     def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
+        self.store = store
+        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, CommitOutcomeUnknown)
 
     def read(self) -> TableVersion | None:
         """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
         number = self._newest(self._hint())
         if not number:
-            matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
+            matches = (_VERSION.fullmatch(info.key) for info in self.store.list(VERSIONS))
             number = self._newest(max((int(match[1]) for match in matches if match), default=0))
         if not number:
             return None
         key = version_key(number)
-        name = f"{self._store.uri}{key}"
-        document = parse_object(get_bounded(self._store, key, TABLE_VERSION), name, TABLE_VERSION)
-        _refuse_elsewhere(document, name, self._store.uri)
+        name = f"{self.store.uri}{key}"
+        document = parse_object(get_bounded(self.store, key, TABLE_VERSION), name, TABLE_VERSION)
+        _refuse_elsewhere(document, name, self.store.uri)
         return TableVersion(number, document)
 
-    def put(self, number: int, document: bytes) -> bool:
+    def append(self, number: int, document: bytes) -> bool:
         """Publish a document as the next version; False if another writer's has its number.
 
         A writer that read the table long ago may take the number of a version that is gone by now:
@@ -250,30 +251,30 @@ class IcebergTable:
         if is_written:
             try:
                 if self._hint() < number:
-                    self._store.put(HINT, str(number).encode())
-                self._store.delete([version_key(number - KEPT_VERSIONS)])
+                    self.store.put(HINT, str(number).encode())
+                self.store.delete([version_key(number - KEPT_VERSIONS)])
             except STORE_FAILURES as error:
                 _log.warning("no hint for version %d of the table: %s", number, error.message)
         return is_written
 
-    def revoke(self, run_ids: frozenset[str], now: int) -> None:
-        """Keep runs from committing to the table; `now` is in milliseconds since 1970."""
+    def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
+        """Keep runs from committing to the table any more."""
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
-            document = next_document(version, self._store.uri, revoked, now)
-            self.put(version.number + 1, json.dumps(document).encode())
+            document = next_document(version, self.store.uri, revoked, now // NANOS_PER_MILLISECOND)
+            self.append(version.number + 1, json.dumps(document).encode())
 
     def _hint(self) -> int:
         try:
-            recorded = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
+            recorded = get_bounded(self.store, HINT, HINT_BOUNDS).strip()
         except (ObjectNotFound, ObjectTooLarge):
             return 0
         return int(recorded) if _HINTED.fullmatch(recorded) else 0
 
     def _newest(self, number: int) -> int:
-        if not number or self._store.head(version_key(number)) is None:
+        if not number or self.store.head(version_key(number)) is None:
             return 0
-        while self._store.head(version_key(number + 1)) is not None:
+        while self.store.head(version_key(number + 1)) is not None:
             number += 1
         return number
 

@@ -64,14 +64,14 @@ class ClaimLease:
             head["run_id"] = holder
             return Claim(**head, scope=SCOPE, seconds=seconds)
 
-        claim = _claim_in(self._folder.log.commit(entry))
+        claim = self._folder.log.commit(entry).claims.get(SCOPE)
         if claim is None or claim.seq == _number(expected):
             return None
         return _state_of(claim, 0) if (claim.run_id, claim.seconds) == (holder, seconds) else None
 
     def _renewed(self, held: LeaseState) -> LeaseState | None:
         state = self._folder.log.read()
-        claim = _claim_in(state)
+        claim = state.claims.get(SCOPE)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
             return None
         beats = (int(held.version.rpartition(".")[2]) + 1) % MOST_RENEWALS
@@ -80,7 +80,7 @@ class ClaimLease:
         return _state_of(claim, beats)
 
     def _state_in(self, state: FolderState) -> LeaseState:
-        claim = _claim_in(state)
+        claim = state.claims.get(SCOPE)
         if claim is None:
             return FREE
         if not _counts(claim, state):
@@ -97,10 +97,6 @@ class ClaimLease:
             _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
             return 0
         return renewals.renewals if renewals.claim == seq else 0
-
-
-def _claim_in(state: FolderState) -> Claim | None:
-    return state.claims.get(SCOPE)
 
 
 def _counts(claim: Claim, state: FolderState) -> bool:

@@ -129,7 +129,7 @@ class Work:
         try:
             self.store.delete(self.promoted)
         except STORE_FAILURES as error:
-            self._leave(error)
+            _warn_of_files(self.run, error)
         self.clean_staging()
 
     def clean_staging(self) -> None:
@@ -143,10 +143,7 @@ class Work:
             else:
                 self.discard()
         except STORE_FAILURES as error:
-            self._leave(error)
-
-    def _leave(self, error: errors.StorageError | errors.FolderNotWritable) -> None:
-        _warn_of_files(self.run, error)
+            _warn_of_files(self.run, error)
 
     def _settle(self) -> bool:
         """Ensure that no entry of ours can land any more; whether our files are dead.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from snaploom.errors import PublicationError, SnapshotChanged
 from snaploom.models.common import format_instant
 from snaploom.output import publication
-from snaploom.output.entries import FileRecord, Replace, SnapshotRecord, TombstoneRecord
+from snaploom.output.entries import Replace, SnapshotRecord, TombstoneRecord
 from snaploom.output.folder import Folder, Run
 from snaploom.output.manifest import store_model, store_schema
 from snaploom.output.state import FolderState, tombstone_of
@@ -76,42 +76,34 @@ def replace_version(
                 hint="the snapshot is as it was; check that nobody changed its files",
             )
         work.clear_partition(leftover_grace)
-        draft = _Draft(run, version, rewrite, work.promote(staged), message)
-        committed = work.commit(draft.entry)
+        files = work.promote(staged)
+
+        def entry(state: FolderState) -> Replace:
+            publication.refuse_revoked(state, run)
+            refuse_changed(state, version)
+            head = run.head(state)
+            seq, now = head["seq"], head["written_at"]
+            record = version.model_copy(
+                update={
+                    "seq": seq,
+                    "run_id": run.run_id,
+                    "created_at": now,
+                    "files": files,
+                    "tool_version": run.tool_version,
+                    "spark_version": rewrite.spark_version,
+                }
+            )
+            return Replace(
+                **head,
+                snapshot=record,
+                replaced=tombstone_of(version, seq=seq, rule=REPLACED, deleted_at=now),
+                # Every version that was ever live left its data model in the history.
+                model=next(m.nodes for m in state.models if m.model_hash == version.model_hash),
+                message=message,
+            )
+
+        committed = work.commit(entry)
     return Replaced(committed.live[version.time], committed.tombstones[-1])
-
-
-@dataclass(frozen=True)
-class _Draft:
-    run: Run
-    version: SnapshotRecord
-    rewrite: Rewrite
-    files: tuple[FileRecord, ...]
-    message: str
-
-    def entry(self, state: FolderState) -> Replace:
-        publication.refuse_revoked(state, self.run)
-        refuse_changed(state, self.version)
-        head = self.run.head(state)
-        seq, now = head["seq"], head["written_at"]
-        record = self.version.model_copy(
-            update={
-                "seq": seq,
-                "run_id": self.run.run_id,
-                "created_at": now,
-                "files": self.files,
-                "tool_version": self.run.tool_version,
-                "spark_version": self.rewrite.spark_version,
-            }
-        )
-        return Replace(
-            **head,
-            snapshot=record,
-            replaced=tombstone_of(self.version, seq=seq, rule=REPLACED, deleted_at=now),
-            # Every version that was ever live left its data model in the history.
-            model=next(m.nodes for m in state.models if m.model_hash == self.version.model_hash),
-            message=self.message,
-        )
 
 
 def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:

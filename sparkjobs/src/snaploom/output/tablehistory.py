@@ -40,6 +40,19 @@ CHANGES = (Publish, Replace, Tombstone)
 """Entries that change what readers see, and so are a commit of the table first."""
 
 
+def versions_of(
+    entry: Publish | Replace | Tombstone,
+) -> tuple[tuple[SnapshotRecord, ...], tuple[TombstoneRecord, ...]]:
+    """Versions that an entry begins, one at most, and those that it ends."""
+    match entry:
+        case Publish():
+            return (entry.snapshot,), ()
+        case Replace():
+            return (entry.snapshot,), (entry.replaced,)
+        case Tombstone():
+            return (), entry.snapshots
+
+
 def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterator[str]:
     """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     last = version.properties.get(icebergtable.LAST_COMMIT, "")
@@ -107,13 +120,12 @@ def table_history(store: ObjectStore, version: icebergtable.TableVersion | None)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
     files: set[str] = set()
     for meant in reversed([meaning_of(store, commit) for commit in commits]):
-        entry = meant.entry
-        if isinstance(entry, Tombstone):
-            for one in entry.snapshots:
-                live.pop(one.time, None)
-        else:
-            live[entry.snapshot.time] = entry.snapshot, meant.schema
-            files.update(file.path for file in entry.snapshot.files)
+        begun, ended = versions_of(meant.entry)
+        for one in ended:
+            live.pop(one.time, None)
+        for record in begun:
+            live[record.time] = record, meant.schema
+            files.update(file.path for file in record.files)
     return TableHistory(tuple(live[time] for time in sorted(live)), frozenset(files))
 
 
@@ -221,7 +233,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
 
     Raises:
         SnapshotsHeld: a tag or another branch shows one.
-        CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.put`.
+        CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.append`.
     """
     table = icebergtable.IcebergTable(store)
     while (version := table.read()) is not None:
@@ -230,7 +242,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
             return False
         page = store_page(store, version, forgotten)
         document = forgetful_document(version, store.uri, forgotten, page, now)
-        if table.put(version.number + 1, json.dumps(document).encode()):
+        if table.append(version.number + 1, json.dumps(document).encode()):
             return True
     return False
 
@@ -289,7 +301,8 @@ def forgotten_by(
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)
-        if commit and not files.isdisjoint(_ended_by(meaning_of(store, commit))):
+        gone = versions_of(meaning_of(store, commit).entry)[1] if commit else ()
+        if not files.isdisjoint(file.path for one in gone for file in one.files):
             forgotten = list(lineage)
             if forgotten:
                 _refuse_held(store, version, forgotten)
@@ -312,14 +325,6 @@ def unused_by(version: icebergtable.TableVersion) -> set[int]:
             ours.discard(cast(int, head))
             head = parents.pop(head)
     return ours
-
-
-def _ended_by(meant: Meant) -> Iterator[str]:
-    match meant.entry:
-        case Tombstone(snapshots=ended):
-            yield from (file.path for one in ended for file in one.files)
-        case Replace(replaced=one):
-            yield from (file.path for file in one.files)
 
 
 def _refuse_held(

@@ -74,7 +74,7 @@ def _move(store: ObjectStore, name: str, library: TableLibrary) -> None:
     last = _last_document(store, version, name)
     content = json.dumps(last).encode()
     _register(CatalogedTable(store, library.of_catalog(name)), content, last)
-    if MOVED not in version.properties and not table.put(version.number + 1, content):
+    if MOVED not in version.properties and not table.append(version.number + 1, content):
         raise _behind(store, name, "a commit of a run meanwhile")
 
 

@@ -55,7 +55,6 @@ class IcebergLibrary:
     _catalogs: dict[str, JavaObject] = field(default_factory=dict, compare=False, repr=False)
 
     def of_catalog(self, name: str) -> "JavaCatalogTable":
-        """As `TableLibrary.of_catalog`."""
         catalog, _, table = name.partition(".")
         if catalog not in self._catalogs:
             self._catalogs[catalog] = self._open(catalog)
