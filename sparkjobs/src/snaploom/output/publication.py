@@ -78,7 +78,7 @@ class Work:
         self.run.reached(CrashPoint.AFTER_STAGING)
         return counted, staged
 
-    def clear_partition(self, grace: int) -> tuple[Garbage, ...]:
+    def clear_partition(self, grace: int = LEFTOVER_GRACE) -> tuple[Garbage, ...]:
         """Remove dead runs' files after `grace` nanoseconds; returns those too young or foreign."""
         prefix = layout.partition_prefix(self.partition)
         state = self.folder.log.read()

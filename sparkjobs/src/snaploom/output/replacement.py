@@ -41,7 +41,6 @@ def replace_version(
     write: Callable[[str], Rewrite],
     *,
     message: str = "",
-    leftover_grace: int = publication.LEFTOVER_GRACE,
 ) -> Replaced:
     """Replace the live version of a snapshot, exactly once, by files with the same rows.
 
@@ -54,8 +53,6 @@ def replace_version(
         write: writes the data flat below the URI it is given, which ends in `/`; names that begin
             with `_` or `.` are not data. Not called when the version is not live any more.
         message: why, for people.
-        leftover_grace: nanoseconds after which another run's uncommitted files in the partition
-            are removed, the run being revoked first.
 
     Raises:
         SnapshotChanged: the version was replaced or deleted by another run; nothing is changed.
@@ -75,7 +72,7 @@ def replace_version(
                 expected=f"the {version.rows:,} rows of the snapshot",
                 hint="the snapshot is as it was; check that nobody changed its files",
             )
-        work.clear_partition(leftover_grace)
+        work.clear_partition()
         files = work.promote(staged)
 
         def entry(state: FolderState) -> Replace:
@@ -132,7 +129,6 @@ def restate(
     revalidate: publication.Revalidate,
     *,
     reason: str = "",
-    leftover_grace: int = publication.LEFTOVER_GRACE,
 ) -> publication.Published[publication.Written]:
     """Replace the live version of a snapshot by a corrected one, exactly once.
 
@@ -143,7 +139,6 @@ def restate(
         write: as for `publish`.
         revalidate: the last word before each attempt to commit.
         reason: why, for people; kept with the new version.
-        leftover_grace: as for `publish`.
 
     Raises:
         RunRevoked: another run took this one for dead; run again.
@@ -161,7 +156,7 @@ def restate(
     work = publication.Work(folder, run, target.time, version.partition)
     with work.cleaning_up():
         result, staged = work.stage(write)
-        work.clear_partition(leftover_grace)
+        work.clear_partition()
         files = work.promote(staged)
         schema_hash = store_schema(folder.store, result.schema)
         model_hash = store_model(folder.store, target.model)
