@@ -345,26 +345,9 @@ LONGEST_WARNING = 1024
 
 def newest_snapshot(state: FolderState) -> LatestSnapshot | None:
     """Return the newest published snapshot in a status's size; None when there is none."""
-    return _latest(state.snapshots[-1]) if state.snapshots else None
-
-
-def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
-    """Return the newest published snapshots in short, newest first."""
-    return tuple(
-        PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
-        for record in islice(reversed(state.snapshots), SHOWN)
-    )
-
-
-def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
-    """Return the manifest's place and the newest entry that changed what readers see.
-
-    Others, such as claims, are left out: outputs that read this one would run for nothing.
-    """
-    return ManifestPointer(uri=uri, sequence=state.changed_at, fixed=fixed_in(state))
-
-
-def _latest(record: SnapshotRecord) -> LatestSnapshot:
+    if not state.snapshots:
+        return None
+    record = state.snapshots[-1]
     return LatestSnapshot(
         time=format_instant(record.time),
         published_at=format_instant(record.created_at),
@@ -383,6 +366,22 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         checks=record.checks[:SHOWN],
         warnings=tuple(warning[:LONGEST_WARNING] for warning in record.warnings[:SHOWN]),
     )
+
+
+def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
+    """Return the newest published snapshots in short, newest first."""
+    return tuple(
+        PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
+        for record in islice(reversed(state.snapshots), SHOWN)
+    )
+
+
+def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
+    """Return the manifest's place and the newest entry that changed what readers see.
+
+    Others, such as claims, are left out: outputs that read this one would run for nothing.
+    """
+    return ManifestPointer(uri=uri, sequence=state.changed_at, fixed=fixed_in(state))
 
 
 @dataclass(frozen=True)

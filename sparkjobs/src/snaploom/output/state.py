@@ -212,15 +212,6 @@ class DataModelVersion:
 
 
 @dataclass(frozen=True)
-class SchemaAt:
-    """The schema of a snapshot."""
-
-    time: EpochNanos
-    schema_hash: str
-    model_hash: str
-
-
-@dataclass(frozen=True)
 class FolderState:
     """Committed state of a folder up to one sequence number."""
 
@@ -273,11 +264,6 @@ class FolderState:
     def timeline(self) -> tuple[Version, ...]:
         """Live versions by snapshot time, in short."""
         return tuple(self.versions[time] for time in sorted(self.versions))
-
-    @cached_property
-    def schema_history(self) -> tuple[SchemaAt, ...]:
-        """Schemas of live snapshots by snapshot time, not in the order of commits (rule P26)."""
-        return tuple(SchemaAt(v.time, v.schema_hash, v.model_hash) for v in self.timeline)
 
     @cached_property
     def snapshots(self) -> Sequence[SnapshotRecord]:

@@ -104,21 +104,11 @@ def _register(table: CatalogedTable, content: bytes, last: Mapping[str, JsonValu
         key = icebergtable.copy_key(layout.content_hash(content))
         put_content(store, key, content)
         table.table.register(f"{store.uri}{key}")
-    found = table.read()
-    if found is None:
-        raise icebergtable.CatalogFailed(
-            f"the catalog of {name} took the table in, and does not have it",
-            found="none",
-            expected="the table",
-            hint="run the command again",
-        )
-    ours = TableVersion(0, last).properties
-    if any(found.properties.get(key) != ours.get(key) for key in _COMPARED):
-        raise _behind(store, name, "one with another history")
-
-
-_COMPARED = (icebergtable.EARLIER, icebergtable.REVOKED, MOVED)
-"""Properties by which the catalog has the same version of the table as the folder."""
+    found, ours = table.read(), TableVersion(0, last).properties
+    # By these properties a version in the catalog is that of the folder, and none before it.
+    compared = (icebergtable.EARLIER, icebergtable.REVOKED, MOVED)
+    if found is None or any(found.properties.get(key) != ours.get(key) for key in compared):
+        raise _behind(store, name, "none" if found is None else "one with another history")
 
 
 def _behind(store: ObjectStore, name: str, found: str) -> PublicationError:
