@@ -14,6 +14,7 @@ from math import inf
 import networkx as nx
 
 from snaploom.plugins.discovery import foundfiles, names
+from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship
@@ -132,11 +133,13 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     """Whether a source has little but keys of two others, as members of groups do."""
     mine = [r for r in found.declared if r.child == name]
     keys = {column for r in mine for column in r.child_columns}
-    own = [c.name for c in profile.columns if c.name not in keys]
-    own = [c for c in own if names.column_words(c, profile.prefix).base]
+    own = [c for c in profile.columns if c.name not in keys]
+    own = [c for c in own if names.column_words(c.name, profile.prefix).base]
     key = found.primary.get(name)
-    if key is not None and len(key.columns) == 1 and key.columns[0] in own:
-        return False  # sales with a number of their own
+    if key is not None and len(key.columns) == 1 and key.columns[0] not in keys:
+        has_measure = any(c.type.family in (Family.WHOLE, Family.OTHER) for c in own)
+        if has_measure or key.columns[0] in {c.name for c in own}:
+            return False  # sales with a number of their own
     return len({r.parent for r in mine}) >= 2 and len(own) <= _LINK_COLUMNS
 
 

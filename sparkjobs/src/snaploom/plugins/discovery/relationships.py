@@ -33,6 +33,7 @@ from snaploom.plugins.discovery.names import (
     stem,
     table_likeness,
     table_words,
+    words_of,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.types.merge import explains_more
@@ -243,6 +244,7 @@ def judge(
             or (child is not parent and _home(child, column, parent) < LIKE_NAME)
             or (child is not parent and fit < _LEAST_USED and not is_named)
             or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
+            or bool(_other_meant(child, column, parent, target))
         ),
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
@@ -314,6 +316,9 @@ def _objection(
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
+    other = _other_meant(child, column, parent, target)
+    if other and words_of(other) == words_of(column.name):
+        return f"{parent.name} has a {other} of its own, which is no key of it"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
@@ -329,6 +334,27 @@ def _objection(
     if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
         return "both count the rows of their tables"
     return ""
+
+
+def _other_meant(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> str:
+    """The column of a parent that a reference may mean as well: the customer_id of its versions.
+
+    It identifies what the parent is called for, in several rows each.
+    """
+    table = table_words(parent.name)
+    return next(
+        (
+            other.name for other in parent.columns
+            if child is not parent and other is not target and not other.is_unique
+            and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
+            and table_likeness(words.base, table) >= NAMED
+            and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
+                             parent.name) >= LIKE_NAME
+        ),
+        "",
+    )  # fmt: skip
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
