@@ -36,12 +36,13 @@ from snaploom.models.common import EpochNanos
 from snaploom.output import documents, layout, outputtables
 from snaploom.output.documents import COMMIT_ATTEMPTS
 from snaploom.output.entries import Configure
-from snaploom.output.folder import CrashPoint, Folder, open_folder, prepare_folder
+from snaploom.output.folder import CrashPoint, Folder, FolderOwner, open_folder, prepare_folder
 from snaploom.output.foldercheck import check_table
 from snaploom.output.gc import Swept, collect_garbage, find_garbage, refuse_held, sweep
 from snaploom.output.icebergtable import OWNER, CatalogFailed, IcebergTable, TableVersion
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published
+from snaploom.output.removal import remove_folder
 from snaploom.output.repair import find_snapshots, restore
 from snaploom.output.replacement import restate
 from snaploom.output.state import FolderState, apply
@@ -337,6 +338,9 @@ def test_moved_table_is_the_same_and_later_runs_commit_to_the_catalog(store: Obj
     assert isinstance(published_in_table(begun(store), 3), Published)
     assert (is_whole(store), len(table(store).snapshots())) == (True, len(before.snapshots()) + 1)
     assert moved(store).seq == open_folder(store).read().seq
+    PlainCatalogTable(store, "").drop()
+    assert remove_folder(store, FolderOwner(IDENTITY.output), a_run()).left == ()
+    assert keys(store, "") == set()
 
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
@@ -456,7 +460,7 @@ def test_move_that_was_begun_to_another_table_is_to_be_ended_first(store: Object
     with pytest.raises(Killed):
         moved(DyingStore(store, 5, is_done=True))
     other = OF_CATALOG.model_copy(update={"table": "lake.shop.other"})
-    with pytest.raises(PublicationError, match="was begun, and has not ended") as refused:
+    with pytest.raises(PublicationError, match="has begun, and not ended") as refused:
         move_table(store, other, IDENTITY, a_run(), PlainLibrary(store))
     assert (refused.value.found, refused.value.expected) == ("lake.shop.other", "lake.shop.wide")
 

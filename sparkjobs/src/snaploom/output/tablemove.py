@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 
 from pydantic import JsonValue
 
+from snaploom.confidential import visible
 from snaploom.errors import PublicationError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.output import entries, icebergtable, layout
@@ -89,10 +90,10 @@ def _last_document(store: ObjectStore, version: TableVersion, name: str) -> Mapp
         return {**version.document, "properties": properties, "metadata-log": []}
     if begun != name:
         raise PublicationError(
-            f"the move of the table of {store.uri} to {begun} was begun, and has not ended",
+            f"the move of the table of {store.uri} to {visible(begun)} has begun, and not ended",
             path="spec.outputFolder.table",
             found=name,
-            expected=begun,
+            expected=visible(begun),
             hint="declare the table to which it was begun, and move it again",
         )
     return version.document
