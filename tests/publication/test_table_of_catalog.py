@@ -433,10 +433,16 @@ def test_run_whose_commit_the_move_takes_along_is_published(store: ObjectStore) 
     assert (is_whole(store), len(open_folder(store).log.read().versions)) == (True, 3)
 
 
-def test_two_moves_at_once_are_one(store: ObjectStore) -> None:
-    in_folder(store)
-    rivals = iter([None])
-    after = moved(store, lambda: [moved(store) for _ in rivals] and None)
+@pytest.mark.parametrize("days", [(), (4,)], ids=["same-version", "later-version"])
+def test_two_moves_at_once_are_one(store: ObjectStore, days: tuple[int, ...]) -> None:
+    folder, rivals = in_folder(store), iter([None])
+
+    def overtaken() -> None:
+        for _ in rivals:
+            assert all(isinstance(published_in_table(folder, day), Published) for day in days)
+            moved(store)
+
+    after = moved(store, overtaken)
     assert after == open_folder(store).log.read()
     assert isinstance(published_in_table(begun(store), 3), Published)
     assert is_whole(store)

@@ -25,8 +25,6 @@ MANIFEST_FORMAT = 1
 NEWEST_ENTRY = 2
 """Format of an entry that moves a table to a catalog: an older Snaploom calls it too new."""
 
-Model = TypeVar("Model", bound=ApiModel)
-
 LONGEST_FAULT = 1000
 """Characters of a message about a damaged document: it may quote what it found."""
 
@@ -118,15 +116,6 @@ def parse_versioned(
             expected=f"format {newest} or older",
         )
     return raw
-
-
-def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
-    """Parse a small document that nothing depends on; `ManifestCorrupt` if it is damaged."""
-    parse_json(document, name, HINT)
-    try:
-        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
 
 
 def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
@@ -271,10 +260,12 @@ def pause(attempt: int) -> None:
 def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
     """The hint beside a log, its last known position; None where it is absent or damaged."""
     try:
-        return parse_hint(get_bounded(store, key, HINT), key, model)
+        document = get_bounded(store, key, HINT)
+        parse_json(document, key, HINT)
+        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
     except errors.ObjectNotFound:
         return None
-    except (errors.ManifestCorrupt, errors.ObjectTooLarge):
+    except (errors.ManifestCorrupt, errors.ObjectTooLarge, ValidationError):
         _log.warning("ignoring the hint %s, which is damaged", key)
         return None
 

@@ -185,17 +185,10 @@ def version_at(state: FolderState, time: EpochNanos) -> Version:
     return until[-1]
 
 
-def snapshots_between(
-    state: FolderState, first: EpochNanos | None, last: EpochNanos | None
-) -> tuple[SnapshotRecord, ...]:
-    """Return the snapshots between two times, both inclusive; None is without a bound."""
-    return tuple(map(state.records.live, versions_between(state, first, last)))
-
-
 def versions_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[Version, ...]:
-    """Return the versions between two times, without reading their records."""
+    """Return the versions between two times, both inclusive; None is without a bound."""
     return tuple(
         version
         for version in state.timeline

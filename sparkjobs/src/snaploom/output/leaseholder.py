@@ -14,7 +14,7 @@ from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.base import ApiModel
 from snaploom.output import layout
-from snaploom.output.documents import HINT, get_bounded, parse_hint
+from snaploom.output.documents import read_hint
 from snaploom.output.entries import Claim
 from snaploom.output.folder import Folder, Run
 from snaploom.output.layout import Count
@@ -88,15 +88,8 @@ class ClaimLease:
         return _state_of(claim, self._beats(claim.seq))
 
     def _beats(self, seq: int) -> int:
-        try:
-            document = get_bounded(self._folder.store, layout.CLAIM, HINT)
-            renewals = parse_hint(document, layout.CLAIM, _Renewals)
-        except errors.ObjectNotFound:
-            return 0
-        except (errors.ManifestCorrupt, errors.ObjectTooLarge) as error:
-            _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
-            return 0
-        return renewals.renewals if renewals.claim == seq else 0
+        renewals = read_hint(self._folder.store, layout.CLAIM, _Renewals)
+        return renewals.renewals if renewals is not None and renewals.claim == seq else 0
 
 
 def _counts(claim: Claim, state: FolderState) -> bool:

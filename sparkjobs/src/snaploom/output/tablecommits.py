@@ -110,7 +110,14 @@ class TableCommits:
             )
         if not self._put(table, version, state, entry):
             return None
-        state = self._follow()
+        self.reached()
+        try:
+            state = self.catch_up()
+        except SnaploomError as error:
+            raise manifest.CommitOutcomeUnknown(
+                f"the table of {self.store.uri} has the commit, and the log does not: "
+                f"{error.message}"
+            ) from error
         is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
         return state if is_there else None
 
@@ -141,16 +148,6 @@ class TableCommits:
         """Keep runs from publishing any more, before the log does; completes the log first."""
         self.reachable().revoke(run_ids, now)
         self.catch_up()
-
-    def _follow(self) -> FolderState:
-        self.reached()
-        try:
-            return self.catch_up()
-        except SnaploomError as error:
-            raise manifest.CommitOutcomeUnknown(
-                f"the table of {self.store.uri} has the commit, and the log does not: "
-                f"{error.message}"
-            ) from error
 
     def _put(
         self,

@@ -61,8 +61,12 @@ def move_table(
         folder.begin_table(fixed)
         # Entries that the log lacks are written while the folder's table still has their order.
         folder.read()
-        _move(store, name, library)
         changed = fixed.model_copy(update={"table": name})
+        try:
+            _move(store, name, library)
+        except PublicationError:
+            if folder.log.read().settings != changed:  # no other command was faster
+                raise
         return folder.log.commit(lambda state: _entry(state, run, changed))
     return folder.log.read()
 
@@ -118,8 +122,8 @@ def _behind(store: ObjectStore, name: str, found: str) -> PublicationError:
         path="spec.outputFolder.table",
         found=found,
         expected=f"no table {name}, or the one that this command has registered",
-        hint="take it out of the catalog, without its files (DROP TABLE, not PURGE), and run the "
-        "command again while nothing publishes",
+        hint="where no other command is moving it, take it out of the catalog, without its files "
+        "(DROP TABLE, not PURGE), and run the command again while nothing publishes",
     )
 
 
