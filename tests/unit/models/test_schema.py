@@ -1,5 +1,3 @@
-""""""
-
 import re
 from enum import StrEnum
 from functools import cache
