@@ -83,7 +83,7 @@ def test_snapshots_of_other_times_are_published_beside_each_other(folder: Folder
         published(folder, number)
     state = folder.log.read()
     assert [record.time for record in state.snapshots] == [day(0), day(1), day(2)]
-    assert [at.time for at in state.schema_history] == [day(0), day(1), day(2)]
+    assert [at.time for at in state.timeline] == [day(0), day(1), day(2)]
     assert len(state.models) == 1
 
 

@@ -27,6 +27,7 @@ from support.storage.folders import (
 from support.storage.tablefolders import (
     DELTA,
     OF_CATALOG,
+    PlainCatalogTable,
     PlainLibrary,
     data_files,
     delta_actions,
@@ -282,6 +283,7 @@ def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectS
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published_in_table(folder, 0)
+    PlainCatalogTable(folder.store, "").drop()
     assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()
 

@@ -345,6 +345,20 @@ def test_a_new_folder_has_fixed_nothing() -> None:
     ).is_allowed
 
 
+@pytest.mark.parametrize(
+    ("fixed", "codes"), [("of no catalog", []), ("lake.shop.other", ["SL192"])]
+)
+def test_table_may_move_from_the_folder_to_a_catalog_and_not_between_catalogs(
+    fixed: str, codes: list[str]
+) -> None:
+    settings = {**MANIFEST["fixed"], "dataFormat": "ICEBERG", "table": fixed}  # type: ignore[dict-item]
+    iceberg = spoilt(output(), "spec.outputFolder.dataFormat", "ICEBERG")
+    published = stored(iceberg, manifest={**MANIFEST, "fixed": settings})
+    named = {"catalog": "lake", "name": "shop.wide"}
+    answer = answered(spoilt(published, "spec.outputFolder.table", named), model(), published)
+    assert [f.code for f in (answer.refusal.findings if answer.refusal else ())] == codes
+
+
 def test_another_root_is_let_through_where_the_output_accepts_it() -> None:
     published = stored(output(), manifest=MANIFEST)
     changed = spoilt(published, "spec.dataModel.rootDataSource.dataSource", "other")

@@ -151,7 +151,7 @@ def test_newest_claim_on_a_scope_counts(state: FolderState) -> None:
 
 def test_schemas_are_ordered_by_snapshot_time_not_by_commit(state: FolderState) -> None:
     after = fold(state, [publish(3, 5), publish(4, 3)])
-    history = [(at.time, at.schema_hash) for at in after.schema_history]
+    history = [(at.time, at.schema_hash) for at in after.timeline]
     assert history == [(day(0), SCHEMAS[0]), (day(3), SCHEMAS[1]), (day(5), SCHEMAS[1])]
 
 
