@@ -154,7 +154,6 @@ def test_nothing_differs_from_git_while_runs_come_and_go(
 
 
 def run_anew(platform: Platform, token: str) -> None:
-    """Have the output run, and wait for the end of it."""
     last = platform.get(*OUTPUT)["status"]["lastRun"]["id"]
     platform.patch(*OUTPUT, {"metadata": {"annotations": {"snaploom.io/run": token}}})
     platform.wait_for(*OUTPUT, lambda raw: raw["status"]["lastRun"]["id"] != last)
@@ -216,13 +215,11 @@ def test_actions_are_offered_and_done(platform: Platform, beginning: Beginning) 
 
 
 def offered(platform: Platform, kind: str, name: str) -> set[str]:
-    """Actions that can be chosen of a resource."""
     found = platform.argo.request(f"{RESOURCES}/resource/actions", **named(kind, name))
     return {each["name"] for each in found["actions"] if not each.get("disabled", False)}
 
 
 def act(platform: Platform, kind: str, name: str, action: str) -> None:
-    """Choose an action, as a click does."""
     body = named(kind, name) | {"name": RESOURCES, "action": action}
     platform.argo.request(f"{RESOURCES}/resource/actions/v2", body)
 

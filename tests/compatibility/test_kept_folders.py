@@ -27,7 +27,6 @@ def folders(release: KeptRelease) -> Iterator[KeptFolders]:
 
 
 def orders(spark: SparkSession, folders: KeptFolders) -> list[tuple[int, str | None]]:
-    """What the output has: each order, and the name of its customer."""
     frame = sl.read(spark, folders.output.as_uri())
     rows = frame.selectExpr("data.order_id", "customer.data.name AS name").collect()
     return sorted((row["order_id"], row["name"]) for row in rows)

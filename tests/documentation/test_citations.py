@@ -17,7 +17,6 @@ PAGES = {
 
 
 def reported(folder: Path, name: str, text: str) -> list[str]:
-    """Faults that are reported of one file in a small repository."""
     for path, content in {**PAGES, name: text}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content, "utf-8")

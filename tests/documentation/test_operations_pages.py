@@ -143,7 +143,6 @@ def read_only_recipes() -> list[str]:
 
 
 def policies_in(page: Path) -> list[str]:
-    """The objects that a page shows as text."""
     texts = [block.text for block in blocks_of(page) if block.text.startswith("apiVersion:")]
     assert texts, page
     return texts
@@ -161,7 +160,6 @@ def commands_in(page: Path) -> list[Command]:
 
 
 def values_in(page: Path) -> list[str]:
-    """The blocks of a page that begin with a value of the chart."""
     blocks = (block for block in blocks_of(page) if block.language == "text" and block.lines)
     return [block.text for block in blocks if block.lines[0].partition(":")[0] in KEYS]
 

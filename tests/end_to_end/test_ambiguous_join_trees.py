@@ -28,7 +28,6 @@ def ambiguous(folder: Path) -> Shop:
 
 
 def unreachable(folder: Path) -> Shop:
-    """No relationship leads to the people."""
     shop = Shop(folder)
     shop.documents[3:] = [day_source(folder, "people"), wide(folder, "customers", "people")]
     return shop

@@ -38,7 +38,6 @@ def promised(shop: Shop) -> dict[str, str]:
 
 
 def kept(shop: Shop) -> dict[str, str]:
-    """The same of a run."""
     report = shop.run("-o", "json").document
     left = {one["time"][:10]: one["reason"] for one in (*report["skipped"], *report["failed"])}
     return left | {one["time"][:10]: "PUBLISH" for one in report["snapshots"]}
@@ -62,7 +61,6 @@ def test_a_key_of_another_type_is_forecast(tmp_path: Path, mode: str, expected: 
 
 
 def decimals(name: str, precision: int, scale: int) -> pa.Table:
-    """A column of decimals by that name, and a number for each."""
     values = [Decimal(text) for text in ("1.5", "-2.25", "7")]
     column = pa.array(values, pa.decimal128(precision, scale))
     return pa.table({name: column, "number": [1, 2, 3]})

@@ -187,7 +187,6 @@ def test_a_key_that_the_declared_type_may_lose_is_an_error_with_a_fix(
     loom = loom_of({"l": declared, "r": declared}, castDataType=declaration(declared))
     schemas = {"": schema(declared), "r": schema(own)}
     stop = check_schemas(loom.tree, schemas, loom.settings, loom.by_name).stop
-    assert stop is not None
     error = stop.error()
     assert (error.path, error.found) == ("k", f"type {own}")
     assert f"which has type {own} in DataSource/r" in stop.message
@@ -206,7 +205,6 @@ def test_the_cast_that_helps_is_named_and_works(spark: SparkSession, tmp_path: P
     loom = loom_of({"l": "decimal(10,4)", "r": "decimal(10,4)"})
     schemas = {"": frames["l"].schema, "r": frames["r"].schema}
     stop = check_schemas(loom.tree, schemas, loom.settings, loom.by_name).stop
-    assert stop is not None
     assert "castDataType: {decimal: {precision: 14, scale: 4}}" in stop.helps
     loom = loom_of({"l": "decimal(10,4)", "r": "decimal(12,2)"},
                    castDataType=declaration("decimal(14,4)"))  # fmt: skip
@@ -252,7 +250,6 @@ def test_a_query_takes_nothing_that_the_declared_type_may_lose() -> None:
     loom = loom_of({"l": "decimal(5,2)", "r": "decimal(5,2)"}, query="concat('x', k)")
     schemas = {"": schema("decimal(5,2)"), "r": schema("decimal(10,4)")}
     stop = check_schemas(loom.tree, schemas, loom.settings, loom.by_name).stop
-    assert stop is not None
     assert "let the query convert it" in stop.message
 
 

@@ -43,7 +43,6 @@ SCHEMA = (
 def test_a_path_finds_its_field_whatever_its_case(path, parts, data_type):
     found = find_field(SCHEMA, path)
 
-    assert found is not None
     assert (found.parts, found.data_type.simpleString()) == (parts, data_type)
 
 
@@ -58,7 +57,6 @@ def test_a_path_that_leads_nowhere_finds_nothing(path):
 def test_a_found_field_knows_its_metadata_and_how_to_be_read():
     found = find_field(SCHEMA, "`od``d`.`x y`")
 
-    assert found is not None
     assert (found.expression, found.path) == ("`od``d`.`X y`", "`od``d`.`X y`")
     assert find_field(SCHEMA, "id").metadata == {"comment": "key"}  # type: ignore[union-attr]
 

@@ -37,7 +37,6 @@ EVERY = [
 
 
 def loom(*aggregates: dict[str, Any], **rule: Any) -> Loom:
-    """Loans with what their customer paid before."""
     windows = {"parentField": "at", "childField": "paid", "aggregates": list(aggregates), **rule}
     other = {"dataSource": "payment", "windows": windows}
     return Loom("loan", [other], [same_key("key", "loan payment")])
@@ -65,7 +64,6 @@ def frames(
 
 
 def values(woven: Woven) -> list[Row]:
-    """The windows of each loan, in their order."""
     rows = woven.frame.selectExpr("data.n", "payment.data").orderBy("n").collect()
     return [row["data"] for row in rows]
 
@@ -379,7 +377,6 @@ def test_types_that_have_no_windows_are_a_missing_field(spark: SparkSession, cas
     )
     schemas = {"": made["loan"].schema, "payment": made["payment"].schema}
     outcome = check_schemas(model.tree, schemas, model.settings, model.by_name)
-    assert outcome.stop is not None
     assert (outcome.stop.side.source, outcome.stop.field) == ("payment", field)
     assert words in str(outcome.stop.error())
 
@@ -394,7 +391,6 @@ def test_absent_column_of_either_side_is_a_missing_field(
     made[source] = made[source].drop(column)
     schemas = {"": made["loan"].schema, "payment": made["payment"].schema}
     outcome = check_schemas(model.tree, schemas, model.settings, model.by_name)
-    assert outcome.stop is not None
     assert (outcome.stop.side.source, outcome.stop.field) == (source, column)
 
 

@@ -98,7 +98,6 @@ def split(predicate: str) -> dict[str, Any]:
 
 
 def refused(read: Reading, spec: dict[str, Any], allow: Allowances = NO_ALLOWANCES) -> set[str]:
-    """Codes of what is wrong with a source, which is not read."""
     with pytest.raises(InvalidDeclarations) as caught:
         read(spec, allow)
     return {finding.code for finding in caught.value.findings}

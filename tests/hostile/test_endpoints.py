@@ -135,7 +135,6 @@ def bomb(size: int) -> Answer:
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:
-    """Answers without an end."""
     handler.send_response(200)
     handler.end_headers()
     while True:
@@ -143,7 +142,6 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 
 
 def dripping(handler: BaseHTTPRequestHandler) -> None:
-    """Answers a byte now and then, headers first."""
     for byte in b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000:
         handler.wfile.write(bytes([byte]))
         handler.wfile.flush()

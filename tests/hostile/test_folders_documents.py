@@ -318,7 +318,6 @@ def test_footer_that_lies_about_its_length_is_not_read(store: ObjectStore, lengt
 def test_footer_whose_paths_take_far_more_than_it_has_is_not_parsed(store: ObjectStore) -> None:
     store.put("data/a.parquet", edited(parquet(), long_paths))
     info = store.head("data/a.parquet")
-    assert info is not None
     assert info.size < 2 * 2**20
     assert read_footer(store, info) is None
 
@@ -328,7 +327,6 @@ def test_footer_has_rows_and_schema(store: ObjectStore) -> None:
     info = store.head("x")
     assert info is not None
     footer = read_footer(store, info)
-    assert footer is not None
     assert (footer.rows, footer.schema) == (5, SCHEMA)
 
 
@@ -339,7 +337,6 @@ def table_version(
     folder = table_folder(store)
     published_in_table(folder, 0)
     newest = IcebergTable(store).read()
-    assert newest is not None
     document = json.loads(json.dumps(newest.document))
     change(document)
     store.put(version_key(newest.number), json.dumps(document).encode())

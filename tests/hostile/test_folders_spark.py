@@ -38,13 +38,11 @@ def canaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def live_file(folder: Path) -> Path:
-    """A published file, by the newest manifest."""
     store = open_store(str(folder), create=False)
     return folder / open_folder(store).read().snapshots[0].files[0].path
 
 
 def linked(folder: Path, canaries: Path) -> Path:
-    """A published file that is a link to somebody's."""
     path = live_file(folder)
     path.unlink()
     path.symlink_to(canaries / "precious.parquet")

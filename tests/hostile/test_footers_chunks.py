@@ -150,7 +150,6 @@ def write_with_encrypted_column(file: Path) -> None:
 
 
 def damage(footer: Value, random: random.Random) -> None:
-    """Change one to three values of the row groups: numbers, texts, lists, fields."""
     for _ in range(random.randint(1, 3)):
         _change(random.choice(_values(footer.get(4))), random)
 

@@ -67,7 +67,6 @@ class Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
         self._process = process
-        assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{folder}\n")
         process.stdin.flush()
@@ -80,7 +79,6 @@ class Worker:
         return {"died": f"{process.returncode}", "folder": str(folder)}
 
     def close(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -124,7 +122,6 @@ def faults_of(mutation: Mutation, good: Place, worker: Worker, folder: Path) -> 
     found = worker.judge(folder)
     faults = [f"{mutation.name}: {found}"] if "died" in found else []
     outcomes = found.get("outcomes", {})
-    assert isinstance(outcomes, dict)
     for command, outcome in outcomes.items():
         if "CRASH" in outcome["ended"] or outcome["ended"] == "too slow":
             faults.append(f"{mutation.name}: {command}: {outcome}")
@@ -142,7 +139,6 @@ def test_a_good_folder_is_used_by_every_command(
     shutil.copytree(good.root, tmp_path / "copy")
     found = worker.judge(tmp_path / "copy")
     outcomes = found["outcomes"]
-    assert isinstance(outcomes, dict)
     assert {name: each["ended"] for name, each in outcomes.items()} == {
         **dict.fromkeys(outcomes, "exit 0"),
         "query": "used",
@@ -174,9 +170,7 @@ def client() -> Iterator[OpenSearchClient]:
 
 
 def forge(client: OpenSearchClient, **changes: object) -> None:
-    """Write into the state's document what an enemy would."""
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     document = {**found.source["document"], **changes}
     assert client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
 
@@ -217,7 +211,6 @@ def test_vacuum_deletes_no_index_that_has_no_rows_of_ours(client: OpenSearchClie
 def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: object) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
     with pytest.raises(IndexUnreadable):
         OpenSearchIndexStore(client, key=KEY).read()
@@ -226,7 +219,6 @@ def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: 
 def test_a_state_of_another_target_is_damaged(client: OpenSearchClient) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     state = found.source["document"]["state"].replace(URI, f"{URI}2")
     forge(client, state=state)
     with pytest.raises(IndexUnreadable, match="damaged"):

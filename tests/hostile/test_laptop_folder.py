@@ -210,7 +210,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, obje
         [sys.executable, "-c", SESSION_PROGRAM],
         env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
-    assert work.stdout is not None
     found = json.loads(work.stdout.readline())
     yield {**found, "temporary": environment["TMPDIR"], "local": environment["SPARK_LOCAL_DIRS"]}
     work.communicate("\n", timeout=60)

@@ -16,8 +16,7 @@ from support.operator.runrequests import an_output
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import SparkSettings
-from snaploom.policy.pods import ANNOTATIONS, refusals, spark_findings
-from snaploom.policy.sparkconf import ALLOWED, BEYOND, conf_reason
+from snaploom.policy.pods import ALLOWED, ANNOTATIONS, BEYOND, conf_reason, refusals, spark_findings
 from snaploom.policy.variables import FAMILIES, NAMES, PINNED, prefix_reason, variable_reason
 
 

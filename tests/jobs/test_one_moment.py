@@ -57,7 +57,6 @@ def loom(tmp_path: Path) -> Loom:
 
 
 def versions(spark: SparkSession, loom: Loom, child: str = "customer") -> set[tuple[str, ...]]:
-    """Versions that stand in one row together."""
     found = snaploom.read(spark, loom.uri).selectExpr(
         "snapshot_epoch", "data.version", f"{child}.data.version AS other"
     )

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def loom(tmp_path: Path) -> Loom:
-    """Three days of orders."""
     loom = Loom(tmp_path)
     for day in (1, 2, 3):
         loom.write("order", day, ids(*range(day)))

@@ -41,7 +41,6 @@ def woven_days(loom: Loom, spark, *days: int) -> None:
 
 
 def counts(frame) -> dict[int, int]:
-    """Rows by day of January, from the partition column."""
     rows = frame.groupBy("snapshot_epoch").count().collect()
     return {(row[0] - 1_704_067_200_000) // 86_400_000 + 1: row[1] for row in rows}
 

@@ -71,7 +71,6 @@ def only_file(loom: Loom, day: int) -> Path:
 
 @pytest.fixture
 def by_paths(monkeypatch: pytest.MonkeyPatch, spark: SparkSession, woven: Loom) -> DataFrame:
-    """The same rows as a client of Spark Connect reads them."""
     with monkeypatch.context() as context:
         context.setattr(ondemand, "published_frame", no_frame, raising=False)
         return snaploom.read(spark, woven.uri)

@@ -27,7 +27,6 @@ THIRD_DAY = "2024-05-03"
 
 @pytest.fixture
 def shop(spark, tmp_path: Path) -> Shop:
-    """One day of orders and customers."""
     return Shop(tmp_path).with_data()
 
 

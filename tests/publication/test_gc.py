@@ -40,7 +40,6 @@ def killed_at(folder: Folder, point: CrashPoint, number: int = 0) -> Run:
 
 
 def found(folder: Folder, after: int = 2 * HOUR) -> tuple[Garbage, ...]:
-    """What is found when so much time has passed."""
     return find_garbage(folder.store, folder.log.read(), EpochNanos(now() + after), HOUR)
 
 

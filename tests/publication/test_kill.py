@@ -54,14 +54,12 @@ IN_A_BUCKET = [*PUBLISHING[2:]]
 
 @pytest.fixture
 def bucket(versitygw: S3Server) -> Iterator[str]:
-    """URI of a folder of its own."""
     with environment_of(versitygw):
         yield f"s3://{BUCKET}/{secrets.token_hex(8)}/"
 
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> str:
-    """A folder on a disk or in a bucket, as the test's parameter names it."""
     return str(request.getfixturevalue(request.param))
 
 

@@ -240,7 +240,6 @@ def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
 
 
 def with_snapshot(content: Content) -> Content:
-    """The same with the snapshot published."""
     store = PlayedStore((), content)
     write(4, SOON, 0, store)
     return dict(store._content)

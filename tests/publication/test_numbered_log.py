@@ -64,7 +64,6 @@ READER = Actor("reader", read)
 
 
 def contents(content: Content) -> list[bytes]:
-    """The documents in the order of their numbers, which have no gap."""
     documents = [content[key(number)] for number in range(1, len(content) + 1)]
     assert len(documents) == len(set(documents))
     return documents

@@ -190,6 +190,5 @@ def test_present_is_never_later_than_the_stores(folder: Folder) -> None:
     published(folder)
     state = folder.log.read()
     entry = folder.store.head(layout.manifest_key(state.seq))
-    assert entry is not None
     assert store_present(folder.store, state, EpochNanos(now() + DAY)) == entry.modified
     assert store_present(folder.store, state, day(0)) == day(0)

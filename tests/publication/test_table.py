@@ -1,10 +1,13 @@
 """A table's commit is the publication, and the log follows it, whatever dies between."""
 
+import io
 import json
 from collections.abc import Callable
 from itertools import count, islice
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.storage import tablefolders
 from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
@@ -66,7 +69,6 @@ from snaploom.types.schemas import parse_schema, schema_text
     params=[tablefolders.TABLE, OF_CATALOG, DELTA], ids=["folder", "catalog", "delta"], autouse=True
 )
 def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderSettings:
-    """Settings of tables of both kinds, which are those of all folders here."""
     monkeypatch.setattr(tablefolders, "TABLE", request.param)
     chosen: FolderSettings = request.param
     return chosen
@@ -294,7 +296,6 @@ OF_DELTA = pytest.mark.parametrize("settings", [DELTA], ids=["delta"], indirect=
 
 
 def put_by_another(store: ObjectStore, *actions: dict[str, Any]) -> None:
-    """The next version of a Delta table, by a writer that is not ours."""
     lines = [{"commitInfo": {"operation": "OPTIMIZE", "userMetadata": "ours"}}, *actions]
     document = "\n".join(map(json.dumps, lines))
     store.put_if_absent(delta_key(len(versions(store)) + 1), document.encode())
@@ -313,6 +314,31 @@ def test_commits_of_others_stay_and_a_restatement_puts_our_rows_back(folder: Fol
     assert f"data/{added['path']}" in files_of_table(folder.store)["0"]
     restated(folder, 0)
     assert is_whole(folder.store)
+
+
+@OF_DELTA
+def test_check_finds_what_others_changed_in_a_table_of_delta(folder: Folder) -> None:
+    for number in (0, 1):
+        published_in_table(folder, number)
+    state, ours = folder.log.read(), files_of_table(folder.store)["0"]
+    assert list(check_table(folder.store, state)) == []
+    compacted = io.BytesIO()
+    pq.write_table(pa.table({"a": range(5)}), compacted)
+    folder.store.put("data/day=0/a.parquet", compacted.getvalue())
+    removed = [{"remove": {"path": path.removeprefix("data/")}} for path in ours]
+    put_by_another(
+        folder.store, *removed,
+        {"add": {"path": "day=0/a.parquet", "partitionValues": {"day": "0"}}},
+        {"add": {"path": "day=7/a.parquet", "partitionValues": {"day": "7"},
+                 "stats": '{"numRecords": 3}'}},
+    )  # fmt: skip
+    found = [(one.snapshot, one.message) for one in check_table(folder.store, state)]
+    place = f"{folder.store.uri}data/"
+    assert found == [
+        (day(0), f"{place} shows 5 rows of it, and 20 were published: another writer changed "
+         "the table"),
+        (None, f"{place} shows 3 rows of a snapshot that is not published"),
+    ]  # fmt: skip
 
 
 METADATA = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns": ["day"]}

@@ -59,14 +59,12 @@ def table(store: ObjectStore) -> TableVersion:
 
 
 def others_change(store: ObjectStore, **changes: Any) -> None:
-    """Put a version of the table as another writer does, by the same compare-and-swap."""
     number = len(PlainCatalogTable(store, "")._numbers())
     document = {**table(store).document, **changes}
     store.put_if_absent(version_key(number + 1), json.dumps(document).encode())
 
 
 def compacted(store: ObjectStore, number: int) -> None:
-    """Let another engine commit a snapshot of its own, with the same rows."""
     listed: Any = table(store).document.get("snapshots", [])
     made = {"snapshot-id": number, "parent-snapshot-id": table(store).newest, "summary": {}}
     others_change(store, snapshots=[*listed, made], **{"current-snapshot-id": number})

@@ -138,7 +138,6 @@ def granted(table: dict[str, str], namespace: str) -> set[Right]:
 
 
 def questions(table: dict[str, str], namespace: str) -> list[Right]:
-    """Every verb on every resource of a table."""
     return [Right(verb, resource, namespace) for resource in table for verb in VERBS]
 
 
@@ -255,7 +254,6 @@ def test_helm_test_fails_where_a_right_is_missing(release: Release, tmp_path: Pa
 
 
 def set_verbs(kubectl: Kubectl, verbs: list[str]) -> None:
-    """Change what the webhook may do."""
     patch = [{"op": "replace", "path": "/rules/0/verbs", "value": verbs}]
     role = ["clusterrole", "snaploom-webhook", "--type=json", "--patch", json.dumps(patch)]
     kubectl("patch", *role)

@@ -55,7 +55,6 @@ PATHS = list(mappings(VALUES, SCHEMA))
 
 
 def changed(path: tuple[str, ...], value: Any, values: Raw = VALUES) -> Raw:
-    """The defaults with another mapping under a path."""
     if not path:
         return value
     first, *rest = path
@@ -63,7 +62,6 @@ def changed(path: tuple[str, ...], value: Any, values: Raw = VALUES) -> Raw:
 
 
 def at(path: tuple[str, ...]) -> Raw:
-    """The defaults under a path."""
     found = VALUES
     for name in path:
         found = found[name]

@@ -44,7 +44,6 @@ def first() -> CertificateSecret:
 
 
 def verified(held: CertificateSecret, trusted: bytes) -> bool:
-    """Whether a client that trusts some authorities accepts the certificate in use."""
     (certificate,) = x509.load_pem_x509_certificates(held.certificate)
     authorities = x509.load_pem_x509_certificates(trusted)
     return any(authority.subject == certificate.issuer for authority in authorities)
@@ -316,7 +315,6 @@ async def test_nothing_is_renewed_where_cert_manager_does() -> None:
 
 
 async def run_for(installed: Installation, looks: int) -> None:
-    """Run the rotator's own loop for some passes."""
     rotator = CertificateRotator(installed.cluster, SETTINGS, pause=ending_after(looks))
     with pytest.raises(asyncio.CancelledError):
         await rotator.run()

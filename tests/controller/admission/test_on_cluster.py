@@ -55,7 +55,6 @@ def webhook(
 def place(
     control_plane: Cluster, webhook: WebhookProcess, authority: Authority, namespace: str
 ) -> Iterator[str]:
-    """A namespace about which the webhook is asked."""
     with asked_about(control_plane, namespace, webhook.port, authority):
         await_asked(control_plane, namespace)
         yield namespace

@@ -9,12 +9,13 @@ import pytest
 from support.declared.declarations import files, spoilt
 from support.operator.reviews import VerdictsInProcess, a_review
 
-from snaploom_operator.admission.judge import MOST_WAITING, Judge
-from snaploom_operator.admission.shares import (
+from snaploom_operator.admission.judge import (
     FREE_REFUSALS,
     HALF_LIFE_SECONDS,
     LONGEST_WAIT_SECONDS,
     MOST_REMEMBERED,
+    MOST_WAITING,
+    Judge,
     RefusalThrottle,
 )
 from snaploom_operator.settings import AdmissionSettings

@@ -32,7 +32,6 @@ PASSWORD = {"user": "u", "password": "geheim"}
 
 
 def by_url(url: str) -> Raw:
-    """A source that gives a whole URL."""
     parts = {name: value for name, value in JDBC.items() if name not in ("host", "database")}
     return document("DataSource", "a", {"jdbc": parts | {"url": url}})
 
@@ -123,7 +122,6 @@ def test_what_is_wrong_by_itself_is_refused(raw: Raw, expected: list[str]) -> No
 
 
 def generated(raw: Raw) -> Raw:
-    """The same without a name, which the API server is to generate."""
     return spoilt(raw, "metadata", {"generateName": f"{raw['metadata']['name']}-"})
 
 
@@ -173,7 +171,6 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
     """Codes of the errors that the operator finds."""
     store = store_of([*others, raw])
     entry = store.entry(ref_key(raw))
-    assert entry is not None
     if isinstance(entry.content, Unparsable):
         return {finding.code for finding in entry.content.findings}
     around = checking.ResourceContext(entry.content, store.closure(entry.ref))
@@ -186,7 +183,6 @@ def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(
     raw: Raw, code: str, path: str
 ) -> None:
     answer = answered(raw)
-    assert answer.refusal is not None
     assert [(f.code, f.path) for f in answer.refusal.findings] == [(code, path)]
     assert "geheim" not in str(response(a_request(raw), answer))
     assert "RUNSCRIPT" not in str(response(a_request(raw), answer))
@@ -228,7 +224,6 @@ def test_a_circle_is_refused_whichever_source_closes_it() -> None:
     for raw in ring:
         answer = answered(raw, [other for other in ring if other != raw])
         assert codes(answer) == ["SL155"]
-        assert answer.refusal is not None
         assert answer.refusal.findings[0].resource == f"DataSource/{raw['metadata']['name']}"
         assert answered(raw, [ring[0]] if raw != ring[0] else []).is_allowed
 
@@ -238,7 +233,6 @@ def reads(name: str, *folders: str) -> Raw:
 
 
 def chained(name: str, root: str) -> Raw:
-    """An output of a single source."""
     parts = {"otherDataSources": [], "dataRelationships": []}
     raw = output(name, **{f"dataModel.{part}": value for part, value in parts.items()})
     return spoilt(raw, "spec.dataModel.rootDataSource.dataSource", root)
@@ -269,7 +263,6 @@ def test_an_output_may_read_what_another_publishes() -> None:
 def test_a_folder_that_overlaps_is_refused_for_the_later_output(mine: str, theirs: str) -> None:
     later = output("z", **{"outputFolder.folderUri": mine})
     answer = answered(later, [output("a", **{"outputFolder.folderUri": theirs})])
-    assert answer.refusal is not None
     (finding,) = answer.refusal.findings
     assert (finding.code, finding.resource) == ("SL174", "OutputDataset/z")
     assert "OutputDataset/a" in finding.message
@@ -281,7 +274,6 @@ def test_a_table_of_a_catalog_is_refused_for_the_later_output() -> None:
     for each in outputs:
         each["spec"]["outputFolder"] |= place
     answer = answered(outputs[0], outputs[1:])
-    assert answer.refusal is not None
     (finding,) = answer.refusal.findings
     assert (finding.resource, finding.path) == ("OutputDataset/z", "spec.outputFolder.table")
     assert finding.message == "OutputDataset/a publishes to the same table"
@@ -334,7 +326,6 @@ def test_compression_that_is_not_declared_follows_the_folder() -> None:
 def test_what_the_first_publication_fixed_is_refused(path: str, value: str) -> None:
     published = stored(output(), manifest=MANIFEST)
     answer = answered(spoilt(published, path, value), model(), published)
-    assert answer.refusal is not None
     assert [(f.code, f.path, f.found) for f in answer.refusal.findings] == [("SL192", path, value)]
 
 
@@ -370,7 +361,6 @@ def shop() -> list[Raw]:
 
 
 def narrowed() -> tuple[Raw, Raw]:
-    """The relationship as it is, and without the source that the output needs it for."""
     before = shop()[2]
     return before, spoilt(before, "spec.representations.0.dataSources", ["customer", "elsewhere"])
 
@@ -407,7 +397,6 @@ def test_users_of_a_resource_that_stalls_break_as_well() -> None:
     assert "this change breaks OutputDataset/wide; it stalls" in answer.warnings[1]
     assert "DataRelationship/customer-id could not be used any more" in answer.warnings[2]
     refused = answered(after, shop(), before, DENY)
-    assert refused.refusal is not None
     assert [finding.resource for finding in refused.refusal.findings] == ["OutputDataset/wide"]
 
 

@@ -32,7 +32,6 @@ MODEL = (files("customer"), files("address"), RELATIONSHIP, output())
 
 @pytest.fixture
 def place(control_plane: Cluster, namespace: str, kubectl: Kubectl) -> tuple[str, ...]:
-    """Options that lead to a namespace with a model in it."""
     kubectl.apply(*MODEL, namespace=namespace)
     return ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 
@@ -217,7 +216,6 @@ def test_logs_follow_a_local_run_until_it_ends(
     record_local_run(kubectl, namespace, "RUNNING")
     command = [BIN / "snaploom", "logs", "wide", "--run", LOCAL_RUN, "--follow", *place]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
-        assert following.stdout is not None
         assert following.stdout.readline().endswith("of desk: RUNNING\n")
         record_local_run(kubectl, namespace, "FAILED", message="no disk")
         rest = following.stdout.read().splitlines()
@@ -286,7 +284,6 @@ def test_lines_of_spark_stay_unchanged(text: str) -> None:
 def test_the_operators_lines_about_others_are_left_out() -> None:
     ours = logged(message="a run ended", resource=str(WIDE), reason="RunFailed")
     found = operator_line(ours, WIDE)
-    assert found is not None
     assert found.text == "INFO    a run ended reason=RunFailed"
     assert operator_line(logged(message="hello", resource=f"{WIDE}r"), WIDE) is None
     assert operator_line(logged(message=f"about {WIDE}"), WIDE) is None
@@ -295,7 +292,6 @@ def test_the_operators_lines_about_others_are_left_out() -> None:
 def test_the_operators_form_for_people_is_understood() -> None:
     text = f"2026-01-01T00:00:01.234Z WARNING it is taken resource={WIDE} reason=NameTaken"
     found = operator_line(LogLine(AT, text), WIDE)
-    assert found is not None
     assert found.text == "WARNING it is taken reason=NameTaken"
     assert operator_line(LogLine(AT, text), Ref("OutputDataset", "team", "wid")) is None
 

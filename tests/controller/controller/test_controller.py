@@ -23,7 +23,7 @@ from snaploom_operator.cluster.port import NAMESPACES, OURS, SPARK_APPLICATIONS,
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import ApplicationState as State
 from snaploom_operator.objects import Ref
-from snaploom_operator.process.reconciler import HEARTBEAT, SENTINEL
+from snaploom_operator.process.operator import HEARTBEAT, SENTINEL
 from snaploom_operator.queues import LONGEST_BACKOFF
 from snaploom_operator.settings import Limits, OperatorSettings
 

@@ -70,7 +70,6 @@ attempts = st.integers(0, 120)
 
 
 def models(model: type[M], *leave_out: str) -> st.SearchStrategy[M]:
-    """Any model of a class that can be parsed, without some of its fields."""
     return model_data(model, leave_out=leave_out).map(model.parse)
 
 

@@ -78,7 +78,6 @@ def test_run_without_quota_shows_the_answer_of_its_queue_and_is_not_stopped(
 ) -> None:
     decision = waiting(scheduler, a_run(since=-90_000), application, pod, ANSWER)
     current = current_of(decision)
-    assert current is not None
     assert (current.phase, current.stopping) == (CurrentPhase.QUOTA_PENDING, None)
     assert current.waiting_for == f"quota in the queue team-a: {ANSWER}"
     assert ready(decision) == ("False", "QuotaPending")
@@ -103,11 +102,9 @@ def test_time_to_start_counts_from_when_the_quota_is_there(
 ) -> None:
     decision = waiting(scheduler, a_run("QuotaPending", since=-90_000), application, pod)
     current = current_of(decision)
-    assert current is not None
     assert (current.phase, current.stopping) == (CurrentPhase.SUBMITTED, None)
     late = current.model_copy(update={"since": a_run(since=-601).since})
     stopped = current_of(waiting(scheduler, late, application, pod))
-    assert stopped is not None
     assert stopped.stopping == "StartTimeout"
 
 
@@ -117,12 +114,10 @@ def test_running_run_whose_quota_is_taken_back_is_stopped_and_tried_again(
 ) -> None:
     scheduler = QueueScheduler.KUEUE
     current = current_of(waiting(scheduler, a_run("Running"), suspended(state)))
-    assert current is not None
     assert current.stopping == "QuotaLost"
     (deletion,) = waiting(scheduler, current, suspended(State.SUSPENDED)).actions
     assert getattr(deletion, "name", None) == RUN
     last = last_of(decided(flying(current, queue="team-a"), scheduler))
-    assert last is not None
     assert (last.phase, last.reason, last.retryable) == (LastPhase.STOPPED, "QuotaLost", True)
 
 
@@ -223,7 +218,6 @@ def test_application_is_read_with_its_queue() -> None:
     for scheduler, is_suspended in ((QueueScheduler.KUEUE, True), (QueueScheduler.YUNIKORN, False)):
         manifest = made(scheduler, Submitter.SPARK_OPERATOR, queue="team-a")
         application = FORMS[Submitter.SPARK_OPERATOR].read(stored(manifest))
-        assert application is not None
         assert (application.queue, application.is_suspended) == ("team-a", is_suspended)
 
 
@@ -247,7 +241,6 @@ def test_pod_is_gated_as_long_as_it_has_a_gate(
         "status": {"phase": "Pending", "conditions": [condition]},
     }  # fmt: skip
     child = ChildReader(()).read(ref_of(pod), 1, pod)
-    assert child is not None
     assert getattr(child.view, "unscheduled", None) == unscheduled
 
 
@@ -272,5 +265,4 @@ def test_answer_of_a_queue_is_read_until_it_has_admitted_the_run(
         "status": {"conditions": found},
     }  # fmt: skip
     child = ChildReader(()).read(ref_of(workload), 1, workload)
-    assert child is not None
     assert (child.owner_uid, child.run, getattr(child.view, "message", None)) == ("u", RUN, message)

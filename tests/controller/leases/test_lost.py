@@ -68,7 +68,6 @@ async def test_what_comes_after_it_is_left_to_the_next_leader(
         await harness.start()
         name = real_settings(namespace).lease
         await cluster.patch(LEASES, namespace, name, STOLEN)
-        assert harness.thread is not None
         async with asyncio.timeout(DEADLINE):
             await harness.thread.do(harness.thread.process.ending.wait())
         await harness.apply(files("a"))

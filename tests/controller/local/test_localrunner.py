@@ -221,7 +221,6 @@ async def write_report(runs: LocalRuns, changes: dict[str, str]) -> None:
 
 @pytest.fixture
 def other() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is no job."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     yield process
     process.kill()

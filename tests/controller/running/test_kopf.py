@@ -315,7 +315,6 @@ def test_an_end_among_many_objects_logs_short_lines(
 
 
 def unlisted() -> Feed:
-    """A feed that has listed nothing."""
     return Feed(Store(), FakeCluster(), KINDS, (), time.monotonic)
 
 

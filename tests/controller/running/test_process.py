@@ -170,7 +170,6 @@ def _placed(raw: dict[str, object], namespace: str) -> dict[str, object]:
 
 
 def metrics_of(process: OperatorProcess) -> dict[str, float]:
-    """Values of metrics, by name and labels."""
     families = text_string_to_metric_families(process.get("metrics", "/metrics"))
     samples = (sample for family in families for sample in family.samples)
     return {each.name + "".join(sorted(each.labels.values())): each.value for each in samples}

@@ -113,7 +113,6 @@ async def test_events_are_posted_once(harness: RealHarness) -> None:
 
 
 def nested_type(levels: int) -> Raw:
-    """A source with a data type as deep as no parser goes."""
     found: Raw = {"integer": {}}
     for _ in range(levels):
         found = {"array": {"elementType": found}}

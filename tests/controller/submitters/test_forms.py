@@ -41,13 +41,11 @@ def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
 
 
 def environment_of(container: Raw) -> list[Raw]:
-    """The variables of a container besides those that every one has."""
     always = {entry["name"] for entry in variables_of_every_run()}
     return [entry for entry in container["env"] if entry["name"] not in always]
 
 
 def variables_of_every_run() -> list[Raw]:
-    """Variables of executors, which are the same in every run."""
     _, executor = templates(SPARK[0], written(SPARK[0]))
     variables: list[Raw] = executor["spec"]["containers"][0]["env"]
     return variables
@@ -73,7 +71,6 @@ def judge_pod(template: Raw) -> None:
 def test_run_is_read_back_as_it_was_written(form: ApplicationForm) -> None:
     request = a_request(action=RunAction.DELETE, attempt=3)
     found = form.read(stored(written(form, request)))
-    assert found is not None
     assert (found.submitter, found.name, found.owner_uid) == (form.submitter, RUN, UID)
     assert (found.action, found.attempt, found.trigger) == (
         RunAction.DELETE,
@@ -118,7 +115,6 @@ def test_unreadable_note_does_not_lose_the_run(form: ApplicationForm, note: str 
     annotations = {} if note is None else {"snaploom.io/trigger": note}
     manifest["metadata"]["annotations"] = annotations
     found = form.read(manifest)
-    assert found is not None
     assert found.started_at == parse_instant("2024-05-01T12:00:01Z")
     assert found.attempt == 0
 
@@ -128,7 +124,6 @@ def test_object_that_is_being_deleted_is_marked(form: ApplicationForm) -> None:
     manifest = stored(written(form))
     manifest["metadata"]["deletionTimestamp"] = "2024-05-01T13:00:00Z"
     found = form.read(manifest)
-    assert found is not None
     assert found.is_deleting
 
 

@@ -32,7 +32,6 @@ def write(folder, values, data_type=None):
 
 
 def oracle(values, instant):
-    """Row numbers by instant, from a function of plain Python."""
     expected = defaultdict(list)
     for number, value in enumerate(values):
         expected[(instant(value) - EPOCH) // timedelta(microseconds=1) * 1000].append((number,))

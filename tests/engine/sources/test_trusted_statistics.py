@@ -40,7 +40,6 @@ DAYS_OF_1970 = date(1970, 1, 1)
 
 
 def by_source(path: Path, name: str) -> Found:
-    """All values of a column, where a source takes them from the footer."""
     listed = ListedFile(f"file:{path}", path.stat().st_size, 1)
     (footer,) = read_footers([listed], name, lambda file, count: b"")
     return None if footer is None or footer.column is None else footer.column.values
@@ -59,7 +58,6 @@ def by_index(path: Path, name: str) -> Found:
 
 
 def in_data(name: str) -> Found:
-    """The values of a column themselves."""
     values = COLUMNS[name][1].to_pylist()
     return frozenset((v - DAYS_OF_1970).days if isinstance(v, date) else v for v in values)
 

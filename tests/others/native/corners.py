@@ -56,13 +56,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pat
 
 
 def rows(frame: DataFrame) -> list[str]:
-    """The rows as text, nested NULL and all, without order."""
     with setting(frame.sparkSession, "spark.sql.jsonGenerator.ignoreNullFields", "false"):
         return sorted(frame.toJSON().collect())
 
 
 def by_spark(frame: DataFrame) -> list[str]:
-    """The rows of the same query without Comet."""
     with setting(frame.sparkSession, "spark.comet.enabled", "false"):
         return rows(frame)
 

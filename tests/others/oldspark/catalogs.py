@@ -92,7 +92,6 @@ def _answers(target: socket.socket, client: socket.socket) -> None:
 
 
 def _silence(client: socket.socket) -> None:
-    """Let nothing more reach the client."""
     with suppress(OSError):
         client.shutdown(socket.SHUT_RDWR)
 
@@ -130,7 +129,6 @@ class Lake:
         return prepare_folder(store, settings, IDENTITY, a_run(start=now()), library=library)
 
     def rows(self) -> list[tuple[int, int]]:
-        """Rows that Spark sees: days and values."""
         self.spark.catalog.refreshTable(self.name)
         found = self.spark.table(self.name).select("day", "a").collect()
         return sorted((row.day, row.a) for row in found)
@@ -337,7 +335,6 @@ def test_namespace_that_another_run_makes_meanwhile_is_used(lake: Lake) -> None:
     late = replace(table, catalog=SeenTooEarly(table.catalog))
     late.create(f"file://{lake.place}/", SCHEMA, "a", {"owner": "us"})
     found = table.read()
-    assert found is not None
     assert found.properties["owner"] == "us"
 
 

@@ -56,11 +56,9 @@ class Kind:
         return {"dataFormat": self.form.upper(), **table}
 
     def place(self, folder: Path) -> str:
-        """URI of a table in the folder."""
         return f"file://{folder}/{'data' if self.form == 'delta' else 'iceberg'}"
 
     def source(self, folder: Path) -> dict[str, Any]:
-        """The table as a source, which has the snapshots of the output."""
         by_name = {"table": self.declared.get("table")}
         place = by_name if self.catalog else {"sourceUriGlobs": [self.place(folder)]}
         snapshot = by_field("snapshot_epoch", "UNIX_MILLISECONDS")
@@ -98,7 +96,6 @@ class Kind:
         return [ordered(rows) for rows in found]
 
     def delta(self, folder: Path) -> Any:
-        """The table by the library of Delta."""
         tables = self.spark._jvm.io.delta.tables.DeltaTable
         return tables.forPath(self.spark._jsparkSession, self.place(folder))
 
@@ -168,7 +165,6 @@ def expected(days: Sequence[str] = DAYS) -> list[dict[str, Any]]:
 
 
 def snapshots(shop: Shop) -> list[dict[str, Any]]:
-    """Live snapshots by the manifest, without the numbers of its entries."""
     listed = snaploom("snapshots", shop.published, "-o", "json").document["snapshots"]
     return [{k: v for k, v in one.items() if k != "seq"} for one in listed]
 

@@ -80,13 +80,11 @@ def add(xskipper: Peer, path: str, number: int) -> None:
 
 
 def ours(spark: SparkSession, path: str, condition: str) -> tuple[list[int], int]:
-    """Values found, and files that were skipped."""
     found = spark.read.parquet(path).where(condition).select("i").collect()
     return sorted(row.i for row in found), last(spark).files - last(spark).kept_files
 
 
 def theirs(xskipper: Peer, path: str, condition: str, **store: str) -> tuple[list[int], int]:
-    """The same of Xskipper by a store, or without."""
     answer = xskipper.ask("query", path=path, where=condition, column="i", **store)
     return answer["values"], answer["skipped"]
 

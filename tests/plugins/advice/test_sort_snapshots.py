@@ -40,14 +40,12 @@ def sort(root: Path, *options: object, by: str = "data.flight") -> object:
 
 
 def rows_of(root: Path, record: SnapshotRecord) -> Counter[str]:
-    """The rows of a version as another engine reads its files."""
     files = [f"{root}/{file.path}" for file in record.files]
     return Counter(repr(row) for row in duckdb.read_parquet(files).fetchall())
 
 
 @pytest.fixture(scope="module")
 def unsorted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two snapshots that no test changes."""
     root = tmp_path_factory.mktemp("unsorted")
     published_folder(spark, root, snapshots=2)
     return root
@@ -55,7 +53,6 @@ def unsorted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="module")
 def replaced(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same two, sorted by flight in files of their own."""
     root = tmp_path_factory.mktemp("sorted")
     published_folder(spark, root, snapshots=2)
     sort(root)

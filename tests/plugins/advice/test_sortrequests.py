@@ -58,7 +58,6 @@ def opened(uri: str) -> ObjectStore:
 def test_folder_of_an_output_is_known_by_its_marker(tmp_path: Path, end: str) -> None:
     published(a_folder(open_store(str(tmp_path), create=True)))
     place = place_of_folder(f"{tmp_path}{end}", (("a", "b"),), opened)
-    assert place is not None
     assert (place.folder, place.output, place.settings) == (str(tmp_path), None, (("a", "b"),))
 
 
@@ -71,7 +70,6 @@ def test_folders_of_others_are_none(tmp_path: Path, uri: str) -> None:
 def test_declared_output_brings_its_folder(tmp_path: Path) -> None:
     declarations = read_declarations([Shop(tmp_path).write()])
     place = place_of_output(declarations, "wide", (), ignore)
-    assert place is not None
     assert (place.folder, place.owner) == (f"file://{tmp_path}/wide/", "OutputDataset/wide")
     with pytest.raises(InvalidDeclarations):
         place_of_output(declarations, "nothing", (), ignore)

@@ -38,7 +38,6 @@ def spec(result: Discovery, name: str) -> DataSourceSpec:
 
 def snapshot(result: Discovery, name: str) -> FromFieldValue | None:
     declared = spec(result, name).hdfs_like
-    assert declared is not None
     return declared.snapshot.from_field_value
 
 
@@ -56,7 +55,6 @@ def stores_by_day(name: str, days: list[date] = DAYS) -> Rows:
 def test_a_register_that_is_copied_every_day_has_its_days_as_snapshots(tmp_path: Path) -> None:
     result = found(tmp_path, stores=stores_by_day("as_of"), sales=sales())
     settings = snapshot(result, "stores")
-    assert settings is not None
     assert (settings.field_name, settings.time_format) == ("as_of", TimeFormat.ISO8601_DATE)
     assert not settings.drop_field
     assert [r.parent for r in result.relationships.declared] == ["stores"]
@@ -79,7 +77,6 @@ def test_rows_that_change_on_some_days_are_no_copies(tmp_path: Path) -> None:
 def test_events_at_the_root_are_divided_by_their_day(tmp_path: Path) -> None:
     result = found(tmp_path, sales=sales(sale_date=lambda n: DAYS[n % 6]))
     settings = snapshot(result, "sales")
-    assert settings is not None
     assert settings.field_name == "sale_date"
     assert "6 days of 60 rows, none without" in result.files["sources.yaml"]
     assert "6 snapshots, the first of 2026-03-01" in result.files["output.yaml"]
@@ -92,7 +89,6 @@ def test_days_of_events_may_be_written_in_other_ways(
     months = [date(2026, 1 + n, 1) for n in range(6)]
     rows = sales(sale_date=lambda n: months[n % 6].strftime(form))
     settings = snapshot(found(tmp_path, sales=rows), "sales")
-    assert settings is not None
     assert (settings.time_format, settings.time_pattern) == (TimeFormat.PATTERN, pattern)
 
 
@@ -115,7 +111,6 @@ def test_times_of_events_are_divided_by_a_query(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 7, tzinfo=UTC)
     result = found(tmp_path, sales=sales(created_at=lambda n: start + timedelta(hours=n)))
     declared = spec(result, "sales").complex_virtual
-    assert declared is not None
     assert "date_trunc('DAY', `created_at`)" in declared.data_query
     assert spec(result, "sales-files").hdfs_like is not None
 
@@ -174,7 +169,6 @@ def test_days_of_a_column_are_read_as_the_engine_reads_them(
     pattern: str | None,
 ) -> None:
     dates = column_dates(kind, values)
-    assert dates is not None
     assert (dates.unit, dates.time_format, dates.time_pattern) == (unit, time_format, pattern)
     assert dates.is_exact
     assert dates.times[0].year == 2026

@@ -53,7 +53,6 @@ def test_index_shows_coverage_and_what_queries_left_out(tmp_path: Path) -> None:
         )
     )
     log = usage_log(store)
-    assert log is not None
     log.write("0123456789abcdef", Usage(reads=3, served=2, files=30, dropped_files=12,
                                         bytes=3_000, dropped_bytes=1_024))  # fmt: skip
     (state,) = (page := drawn(tmp_path)).indexes

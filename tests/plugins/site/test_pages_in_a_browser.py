@@ -56,7 +56,6 @@ CONTRAST = """
 
 @pytest.fixture(scope="module")
 def address(eventful: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of the page of an eventful output."""
     site = tmp_path_factory.mktemp("site")
     command = ["page", "--all", "-f", str(eventful), "--to", str(site)]
     assert run_command([*command, "--now", "2024-03-31T12:00:00Z"]) == 0
@@ -65,7 +64,6 @@ def address(eventful: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """On a desk, in the light."""
     with browser.page(address) as opened:
         yield opened
 

@@ -103,14 +103,12 @@ def _index(name: str, column: str, owner: dict[str, str]) -> object:
 
 
 def with_prices(number: int, prices: tuple[float, float]) -> Change:
-    """Other bounds for one file."""
     return lambda rows: [
         replace(row, prices=prices) if place == number else row for place, row in enumerate(rows)
     ]
 
 
 def older(number: int) -> Change:
-    """One file as it was a second before."""
     return lambda rows: [
         replace(row, modified=row.modified - 1000) if place == number else row
         for place, row in enumerate(rows)
@@ -135,7 +133,6 @@ def imported(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def found(spark: SparkSession, lake: Lake, condition: str) -> tuple[int, int]:
-    """Rows, and files read."""
     enable(spark, lake.base)
     return spark.read.parquet(lake.data).where(condition).count(), last(spark).kept_files
 
@@ -279,7 +276,6 @@ def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(
         assert run_command([*importing, *keys]) == 0
         assert imported(capsys) == "imported MIN_MAX(price) about 3 files"
         definition = open_base(other).index(f"file:{lake.data}").read().definition
-        assert definition is not None
         labels = [index.key_label for index in definition.indexes]
         assert (definition.footer_key_label, labels) == ("footers", ["columns"])
         enable(spark, other, keys=open_keys(keys[1]))

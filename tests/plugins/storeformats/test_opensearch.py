@@ -19,7 +19,6 @@ def test_statements_keep_an_index_in_a_cluster(
     spark.sql(f"REFRESH SKIPPING INDEX {on}")
     store = open_base(cluster).index(f"file:{lake.data}")
     definition = store.read().definition
-    assert definition is not None
     assert definition.form == "OPENSEARCH"
     assert spark.read.parquet(lake.data).where("price > 25").count() == 4
     assert last(spark).kept_files == 1

@@ -20,7 +20,6 @@ def directory(lake: Lake) -> Path:
 
 
 def rows(lake: Lake) -> dict[str, dict[str, float]]:
-    """Bounds of the price by file, as anybody reads them."""
     table = pq.ParquetDataset(directory(lake)).read()
     return dict(
         zip(table["obj_name"].to_pylist(), table["price_minmax_5"].to_pylist(), strict=True)

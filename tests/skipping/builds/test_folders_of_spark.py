@@ -85,7 +85,6 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
                 list_folder(spark, f"file:{root}", "json", {})
             return
         ours = list_folder(spark, f"file:{root}", "json", {})
-        assert ours is not None
         (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
         columns = partition_columns(ours.header)
         theirs = list_relation(JavaRule(spark), frame, columns)
@@ -111,7 +110,6 @@ def seen(header: Header) -> dict[str, object]:
 def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_path: Path) -> None:
     lay(tmp_path / "r", tree)
     found = relation_files(f"file:{tmp_path}/r")
-    assert found is not None
     assert [path.rsplit("/", 1)[-1] for path in found.paths.to_pylist()] == ["a", "b"]
 
 
@@ -143,7 +141,6 @@ def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None
     spark.sparkContext.setJobGroup("listing", "a test of listings")
     found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
-    assert found is not None
     assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
 
 

@@ -30,7 +30,6 @@ READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "str
 
 @pytest.fixture
 def files(spark: SparkSession, tmp_path: Path) -> Path:
-    """Five Parquet files of ten rows."""
     frame = spark.range(0, 50, 1, 5).selectExpr("id", "string(id) AS text", "id / 2D AS half")
     frame.write.parquet(str(tmp_path / "files"))
     return tmp_path / "files"
@@ -271,7 +270,6 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """How many jobs this test ran so far."""
     context, group = spark.sparkContext, secrets.token_hex(8)
     context.setJobGroup(group, "a test of listings")
     yield lambda: len(context.statusTracker().getJobIdsForGroup(group))
@@ -336,8 +334,6 @@ def test_a_listing_has_the_partitions_that_opening_has(
         spark, str(folder), f"file:{folder}", file_format, OPTIONS[file_format]
     )
     definition = built.describe().definition
-    assert listing is not None
-    assert definition is not None
     assert listing.target == definition.target
     assert listing.reads_alike(definition)
     assert listing.list_files("day > DATE '2020-01-01'").num_rows == 2

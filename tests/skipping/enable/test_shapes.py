@@ -63,7 +63,6 @@ SKIPPING = {
 
 @pytest.fixture(scope="module")
 def truth(spark: SparkSession, indexed: str) -> Mapping[str, int]:
-    """Rows for which each condition is TRUE, counted in one query that skips nothing."""
     counts = [sql.expr(f"count_if({condition})") for condition in SKIPPING]
     return dict(zip(SKIPPING, spark.read.parquet(indexed).select(*counts).head(), strict=True))
 
@@ -210,7 +209,6 @@ def test_scans_with_other_conditions_share_no_exchange(skipping: SparkSession, t
 
 @pytest.fixture
 def own(skipping: SparkSession, location: str, folder: Path) -> str:
-    """A folder of its own, indexed by id."""
     path = write_files(skipping, folder)
     build_index(skipping, location, path, ("id",))
     return path

@@ -18,7 +18,6 @@ from snaploom.skipping.stores import catalog
 
 
 def kept(frame: DataFrame) -> int:
-    """Files read for one id."""
     decider_of(frame.sparkSession).counting.reset()
     assert frame.where("id = 5").count() == 1
     recent = counted(frame.sparkSession).recent

@@ -25,7 +25,6 @@ def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: L
     assert files.add_min_max("price").build().indexed == 3
     lake.add("2024-01-04", 5)
     described = files.describe()
-    assert described.coverage is not None
     assert (described.coverage.indexed, described.coverage.missing) == (3, 1)
     assert files.refresh("INCREMENTAL").indexed == 1
     (listed,) = skipping.skipping_indexes(spark, lake.base).list()
@@ -53,7 +52,6 @@ def test_other_sessions_read_what_this_one_used(spark: SparkSession, lake: Lake)
     assert spark.read.parquet(lake.data).where("price = 25").count() == 1
     skipping.disable(spark)
     recorded = files.usage()
-    assert recorded is not None
     assert (recorded.total.served, recorded.total.dropped_files) == (1, 2)
     assert files.describe().last_used == recorded.total.last_used
 
@@ -163,7 +161,6 @@ def test_the_files_of_a_source_are_indexed(shop: Shop, tmp_path: Path) -> None:
     result = snaploom("index", "apply", "-f", shop.write(), index)
     assert result.code == 0, result.err
     state = state_of(tmp_path)
-    assert state.definition is not None
     assert state.definition.target.uri == f"file:{tmp_path}/orders"
     assert state.definition.owner == "SkippingIndex/i"
     assert rows_of(state) == len(list((tmp_path / "orders").glob("*.parquet")))

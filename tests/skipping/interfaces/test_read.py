@@ -38,7 +38,6 @@ def base(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 
 def published(spark: SparkSession, loom: Loom, days: range = DAYS) -> None:
-    """A snapshot a day, each with keys of its own."""
     for day in days:
         loom.write("order", day, ids(*range(day * PER_DAY, day * PER_DAY + 10)))
     assert loom.weave(spark, at="2024-03-20T00:00:00Z").report.phase is RunPhase.SUCCEEDED
@@ -58,7 +57,6 @@ def index(
 
 
 def read_files(spark: SparkSession, frame: DataFrame) -> tuple[list[tuple], int, int]:
-    """Rows, files listed and files kept, of one query."""
     skipping.reset_statistics(spark)
     rows = sorted(tuple(row) for row in frame.select("data.id", "snapshot_epoch").collect())
     decided = skipping.statistics(spark).recent

@@ -62,13 +62,11 @@ def in_cluster(case: ProofCase, cluster: FakeOpenSearch) -> Iterator[ProofCase]:
 
 @pytest.fixture(params=["in_folder", "in_cluster"])
 def indexed(request: pytest.FixtureRequest) -> ProofCase:
-    """The same, in every store."""
     found: ProofCase = request.getfixturevalue(request.param)
     return found
 
 
 def stored(case: ProofCase, pattern: str) -> list[Path]:
-    """Files of the index, oldest first."""
     return sorted(Path(case.location).glob(f"*/{pattern}"))
 
 

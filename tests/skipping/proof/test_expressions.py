@@ -132,7 +132,6 @@ def _changes(literal: str) -> list[str]:
     """Other literals of the same type."""
     if not literal.startswith("'"):
         number = re.match(r"[\d.]+", literal)
-        assert number is not None
         return [f"{number[0][:-1]}{(int(number[0][-1]) + 1) % 10}{literal[number.end() :]}"]
     text = literal[1:-1]
     bumped = re.sub(r"\w(?=\W*$)", lambda found: _bumped(found[0]), text)

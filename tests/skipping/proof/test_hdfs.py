@@ -51,7 +51,6 @@ class Lake:
         return self.path("day=0").getFileSystem(conf)
 
     def put(self, name: str, value: int) -> None:
-        """Create a file, in the place of the one that is there."""
         local = self.folder / "file.parquet"
         pq.write_table(pa.table({"a": [value]}), local)
         source = jvm_of(self.spark).org.apache.hadoop.fs.Path(local.as_uri())
@@ -85,7 +84,6 @@ def overwritten(lake: Lake, name: str, value: int) -> None:
 
 
 def renamed(lake: Lake, name: str, value: int) -> None:
-    """A new file that was prepared elsewhere, and moved into the place of the old one."""
     lake.put("_prepared", value)
     lake.client.delete(lake.path(name), False)
     assert lake.client.rename(lake.path("_prepared"), lake.path(name))

@@ -32,7 +32,6 @@ class Texts:
 
 @pytest.fixture
 def own(spark: SparkSession, tmp_path: Path) -> str:
-    """Four files of this test only."""
     return write_parts(spark, tmp_path / "t")
 
 

@@ -25,7 +25,6 @@ def replace_rules(spark: SparkSession) -> None:
 
 
 def module(spark: SparkSession, name: str) -> JavaObject:
-    """The instance of a Scala object."""
     return getattr(getattr(spark._jvm, f"{name}$"), "MODULE$")
 
 

@@ -223,7 +223,6 @@ def _stored(
 
 
 def _once(indexes: Iterable[IndexOf]) -> tuple[IndexOf, ...]:
-    """One index of a type about each column: a store has one column for them."""
     return tuple({(each.type_name, each.columns): each for each in indexes}.values())
 
 

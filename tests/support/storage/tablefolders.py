@@ -74,7 +74,6 @@ class PlainCatalogTable:
 
     def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
         number, found = self._numbers()[-1], self.read()
-        assert found is not None
         if found.newest != base.newest:
             return False
         document = changed_document(self.store, found.document, change)
@@ -87,18 +86,15 @@ class PlainCatalogTable:
 
     def forget(self, snapshots: Collection[int]) -> None:
         found = self.read()
-        assert found is not None
         kept = [one for one in found.lineage() if one["snapshot-id"] not in snapshots]
         self._put(self._numbers()[-1] + 1, {**found.document, "snapshots": [*reversed(kept)]})
 
     def lists(self) -> frozenset[str]:
         found = self.read()
-        assert found is not None
         return frozenset(f"{one['snapshot-id']}.avro" for one in found.lineage())
 
     def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
         found = self.read()
-        assert found is not None
         shown = {
             one["snapshot-id"]: frozenset(files) & {key for kept in one.get("files", {}).values()
                                                     for key in kept}
@@ -141,7 +137,6 @@ class PlainLibrary:
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
         version = IcebergTable(self.store).read()
-        assert version is not None
         if version.number != number:
             return None
         document = changed_document(self.store, version.document, change)
@@ -150,7 +145,6 @@ class PlainLibrary:
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
         version = IcebergTable(self.store).read()
-        assert version is not None
         return frozenset(f"{one['snapshot-id']}.avro" for one in version.lineage())
 
 
@@ -197,7 +191,6 @@ def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:
             found.setdefault(value, []).append(f"data/{unquote(path)}")
         return found
     version = PlainCatalogTable(store, "").read()
-    assert version is not None
     files: Any = version.document.get("files", {})
     return dict(files)
 

@@ -102,7 +102,6 @@ def test_a_plan_shows_what_is_deleted_and_by_which_rule() -> None:
     assert line.startswith("DELETE  7 snapshots by maxOldSnapshots: 2020-01-01T00:00:00Z, ")
     assert line.endswith(" and 2 more")
     deletes = plan_json(plan)["deletes"]
-    assert isinstance(deletes, list)
     assert deletes[0] == {"time": "2020-01-01T00:00:00Z", "rule": "maxOldSnapshots"}
     assert len(deletes) == 7
 

@@ -297,7 +297,6 @@ def test_end_of_spark_names_a_kill_during_the_run_only(
     session.is_gone = True
     container(tmp_path, "v2", kills=kills, limit=str(1 << 30))
     stopped = group.stopped()
-    assert stopped is not None
     assert cause in stopped.message
     assert (stopped.found == "a limit of 1024 MiB") == (kills == 2)
 
@@ -325,7 +324,6 @@ def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(
     group._process = EndedProcess(code)  # type: ignore[assignment]
     session.is_gone = True
     stopped = group.stopped()
-    assert stopped is not None
     assert cause in stopped.message
     assert ("`customers`" in str(stopped.found)) == (code != 143)
     assert "run.spark.driver.memory" in stopped.hint

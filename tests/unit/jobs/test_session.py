@@ -92,7 +92,6 @@ class StoppedSession:
 
     @property
     def sparkContext(self) -> object:  # noqa: N802 -- as PySpark spells it
-        """Its context, without a JVM."""
         return type("Context", (), {"_jsc": None})
 
 

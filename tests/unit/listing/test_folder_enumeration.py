@@ -161,7 +161,6 @@ def test_a_snapshot_of_which_a_run_knows_the_files_keeps_them(tmp_path) -> None:
     write(tmp_path, "at=0/b.json")
     assert found.files_of(*seconds(0)) == first
     again = path_snapshots(found.listing.asking(NoOtherFiles()))
-    assert again is not None
     assert again.files_of(*seconds(0)) == first
     assert len(source(tmp_path, "*/*.json").files_of(*seconds(0))) == 2
 
@@ -307,8 +306,6 @@ def test_files_of_a_folder_of_a_bucket_are_listed_when_they_are_read(place) -> N
 def test_files_have_what_a_run_goes_by(place) -> None:
     (file,) = list_files([f"{place}/a/1/x.*"], "DataSource/x", BucketFiles(os.environ))
     info = open_store(f"{place}/a/1/", create=False).head("x.parquet")
-    assert info is not None
-    assert info.etag is not None
     assert (file.uri, file.length) == (f"{place}/a/1/x.parquet", 1)
     assert file.modified == info.modified // 1_000_000
     assert file.etag == info.etag.strip('"')

@@ -13,7 +13,7 @@ from support.declared.declarations import files, output, spoilt
 from snaploom.loading.documents import read_object
 from snaploom.models.common import DataType, SchemaField, TimeOffset, format_instant
 from snaploom.models.datasource import FromFieldValue, TimeFormat
-from snaploom.models.outputdataset import FromInterval, OutputDataset
+from snaploom.models.outputdataset import FromInterval
 from snaploom.models.shortforms import (
     LENGTH,
     LENGTH_PARTS,
@@ -157,9 +157,7 @@ def test_short_and_long_declarations_are_equal() -> None:
         raw = spoilt(raw, f"{INTERVAL}.{field}", text)
     read = read_object(raw)
     assert read.findings == ()
-    assert isinstance(read.resource, OutputDataset)
     found = read.resource.spec.data_model.root_data_source.snapshot_filter.from_interval
-    assert found is not None
     assert found.max_snapshot_age == TimeOffset(day=30)
     assert FromInterval.parse(found.dump()) == found
 

@@ -1,5 +1,3 @@
-""""""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,21 +72,6 @@ def test_what_hangs_on_an_excluded_source_is_not_asked() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "action"),
-    [
-        (MissingMode.SKIP_IGNORE, MissingMode.ERROR, Action.SKIP),
-        (MissingMode.ERROR, MissingMode.SKIP_IGNORE, Action.FAIL),
-        (MissingMode.CONTINUE_IGNORE, MissingMode.ERROR, Action.FAIL),
-    ],
-)
-def test_the_first_that_skips_or_fails_decides(
-    first: MissingMode, second: MissingMode, action: Action
-) -> None:
-    found = available({"customer_address": first, "group_attributes": second})
-    assert found.action is action
-
-
 def test_breadth_comes_before_depth() -> None:
     tree = plan_tree(
         model(
@@ -97,24 +80,6 @@ def test_breadth_comes_before_depth() -> None:
     )  # fmt: skip
     missing = {"below_a": MissingMode.ERROR, "z": MissingMode.SKIP_IGNORE}
     assert available(missing, tree).action is Action.SKIP
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "offered", "expected"),
-    [
-        pytest.param(0, 0, [4, 6], None, id="exact match by default"),
-        pytest.param(1, 0, [4], 4, id="the window's start belongs to it"),
-        pytest.param(0, 1, [6], 6, id="the window's end belongs to it"),
-        pytest.param(1, 1, [3.9, 6.1], None, id="outside"),
-        pytest.param(3, 3, [2, 5, 7], 7, id="newest is the latest, not the nearest"),
-    ],
-)
-def test_windows_are_inclusive(
-    before: int, after: int, offered: list[float], expected: float | None
-) -> None:
-    rules = ChildSnapshot(time_before=TimeOffset(hour=before), time_after=TimeOffset(hour=after))
-    found = choose(rules, SourceSnapshots.of(map(hour, offered)), hour(5), hour(9), "UTC")
-    assert found == (() if expected is None else (hour(expected),))
 
 
 def test_windows_follow_the_calendar_of_the_zone() -> None:
@@ -169,11 +134,6 @@ def of_history(
 
 def hours(found: Availability) -> list[float]:
     return [(time - START) / HOUR for time in dict(found.sources).get("a", ())]
-
-
-def test_history_takes_all_snapshots_after_its_start_up_to_its_end() -> None:
-    found = of_history([1, 2, 3, 4, 5, 6, 6.5, 7, 8, 9, 10])
-    assert (hours(found), found.notes) == ([5, 6, 6.5, 7, 8, 9], ())
 
 
 @pytest.mark.parametrize(

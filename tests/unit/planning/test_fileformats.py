@@ -480,7 +480,6 @@ def test_opensearch_is_reached_with_the_same_keys() -> None:
     }
     index = parsed([document("SkippingIndex", "i", spec)])
     bundle = bundle_for("SkippingIndex", "i", index)
-    assert bundle.skipping_index is not None
     store = bundle.skipping_index.spec.store.open_search
     assert store is not None
     password, user = (key.variable for key in secret_keys(bundle))

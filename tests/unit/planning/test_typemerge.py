@@ -1,5 +1,3 @@
-""""""
-
 import json
 from decimal import Decimal
 from itertools import permutations
@@ -427,7 +425,6 @@ def test_the_normalisation_that_explains_more_is_found_with_its_evidence(
     if steps is None:
         assert explained is None
     else:
-        assert explained is not None
         assert (" ".join(explained.steps), explained.share, explained.as_written) == (
             steps, share, as_written,
         )  # fmt: skip

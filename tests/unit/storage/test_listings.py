@@ -178,12 +178,10 @@ def test_each_footer_is_what_it_is_by_itself(contents: list[bytes]) -> None:
 
 
 def other_rows(found: Value) -> None:
-    """More rows than the row groups have."""
     found.fields = [(n, whole(7, INT64) if n == 3 else value) for n, value in found.fields]
 
 
 def rows_again(found: Value) -> None:
-    """A second number of rows, behind the row groups."""
     found.fields.append((3, whole(99, INT64)))
 
 

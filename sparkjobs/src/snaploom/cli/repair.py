@@ -13,7 +13,6 @@ from snaploom import ondemand
 from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
-    counted,
     message_console,
     print_json,
     result_console,
@@ -21,6 +20,7 @@ from snaploom.cli.console import (
 from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
+from snaploom.loading.nearmisses import counted
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
 from snaploom.models.findings import InvalidDeclarations, refuse
 from snaploom.models.outputdataset import OutputDataset

@@ -290,10 +290,7 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
     """For each visit, the subtrees to keep: their signatures, by the number of their top.
 
     Visits are in the order of work. A source that is missing, and its descendants, are left out of
-    its visit.
-
-    Returns:
-        Equal values in two visits mean the same subtree of the same snapshots.
+    its visit. Equal values in two visits mean the same subtree of the same snapshots.
     """
     names: dict[tuple[int, Times, tuple[int, ...]], int] = {}
     found = [_subtrees(tree, visit, names) for visit in visits]

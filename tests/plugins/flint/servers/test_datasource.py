@@ -113,7 +113,6 @@ CONDITIONS = [
 
 
 def matching(frame: DataFrame) -> dict[str, list[int]]:
-    """Ids that each condition keeps, by one query."""
     parts = [frame.where(text).selectExpr(f"{n} AS n", "id") for n, text in enumerate(CONDITIONS)]
     found = [(row.n, row.id) for row in reduce(DataFrame.union, parts).collect()]
     return {t: sorted(i for k, i in found if k == n) for n, t in enumerate(CONDITIONS)}

@@ -233,7 +233,6 @@ def declared(name: str, *names: str, **changes: object) -> Raw:
 
 
 def model(**changes: object) -> list[Raw]:
-    """A sound set whose sources declare customer_id, name, day and place.city."""
     key_ = relationship("customer-id", (["customer", "address"], [key("customer_id")]))
     sources = [declared("customer", "name"), declared("address", "name")]
     return [*sources, key_, output(**changes)]
@@ -350,7 +349,6 @@ def test_every_declared_name_is_there_and_no_other(names: list[str], data: st.Da
     source = parsed([spec])[0]
     assert isinstance(source, DataSource)
     columns = declared_source(source).columns
-    assert columns is not None
     name = data.draw(st.sampled_from(names))
     assert columns.missing_part((name.upper(),)) is None
     assert columns.missing_part(("z",)) == "z"
