@@ -186,6 +186,23 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
     assert found.rows == 4
 
 
+@pytest.mark.parametrize(("name", "kind"), [("region_code", STRING), ("price", DOUBLE)])
+def test_codes_with_a_point_keep_their_digits(tmp_path: Path, name: str, kind: ColumnType) -> None:
+    found = profile(tmp_path, a__csv=f"n,{name}\n1,11.01\n2,11.10\n")
+    assert found.column(name).type == kind
+
+
+def test_codes_in_all_lines_leave_no_header(tmp_path: Path) -> None:
+    found = profile(tmp_path, a__csv="S001,hall\nS002,yard\nS003,roof\nS004,cellar\n")
+    assert (found.rows, [column.name for column in found.columns]) == (4, ["column_1", "column_2"])
+
+
+def test_numbers_for_names_mean_nothing_elsewhere(tmp_path: Path) -> None:
+    for name, most in (("a", 60), ("b", 40)):
+        (tmp_path / f"{name}.csv").write_text("".join(f"{n},{n % 9}\n" for n in range(1, most)))
+    assert not discover([str(tmp_path)], "file:///m/").relationships.declared
+
+
 def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) -> None:
     found = profile(tmp_path, a__csv="Ada,Paris\nBob,Rome\n")
     assert found.format_options["header"] == "true"

@@ -110,6 +110,29 @@ def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
 
 
 @pytest.mark.parametrize(
+    ("form", "hours", "unit", "is_stated"),
+    [
+        ("log_2026-02-0{}-{:02}", range(24), Unit.HOUR, False),
+        ("log_2026-02-0{}_{:02}", range(24), Unit.HOUR, False),
+        ("log_2026-02-0{}T{:02}", range(3), Unit.HOUR, False),
+        ("log_2026020{}T{:02}30", range(3), Unit.SECOND, False),
+        ("log_2026-02-0{}-{:02}", range(8, 21), Unit.DAY, True),
+        ("log_2026020{}_{:02}30", range(24), Unit.DAY, True),
+        ("log_2026-02-0{}-{:02}", range(8), Unit.DAY, False),
+        ("log_2026-02-0{}-part-{:02}", range(24), Unit.DAY, False),
+        ("log_2026-02-0{}-{:02}", range(25), Unit.DAY, False),
+    ],
+)
+def test_hours_behind_a_day_are_found_or_a_guess(
+    tmp_path: Path, form: str, hours: Sequence[int], unit: Unit, is_stated: bool
+) -> None:
+    names = [f"{form.format(day, hour)}.csv" for day in (3, 4) for hour in hours]
+    (found,) = layouts(tmp_path, *names).values()
+    assert len(found.snapshots) == (2 if unit is Unit.DAY else 2 * len(hours))
+    assert (found.unit, found.guess is not None) == (unit, is_stated)
+
+
+@pytest.mark.parametrize(
     "name", ["{}/part_{}", "{}/part{}", "orders_{}_part000{}", "orders-{}.chunk{}"]
 )
 def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path, name: str) -> None:

@@ -76,12 +76,67 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"partners": "id,x%3 90", "kits": "kit_no,part_id%80 400"}, ""),
         ({"seats": "seat_id,x%3 90", "pupils": "pupil_no,seat%9 400"}, "pupils.seat"),
         ({"shops": "shop_id,x%3 90", "sales": "sale_no,shop_id%9 400"}, ""),
+        # Several versions a customer, and nothing on top of the parents.
+        ({"customers": "id,customer_no%30 90", "orders": "no,cust_id%30 400"}, "orders.cust_id"),
+        ({"details": "id,parent_id%40 90"}, "details.parent_id"),
+        ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),
     ],
 )
 def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stated):
     result = found(tmp_path, **tables)
     assert len(links(result)) == 1
     assert [guess.what for guess in result.guesses] == [f"{stated} refers to"] * bool(stated)
+
+
+def test_a_key_of_versions_is_no_parent_where_what_they_are_of_is_called_so(tmp_path: Path) -> None:
+    result = found(tmp_path, customers="sk,customer_id%30 90", orders="order_no,customer_id%30 400")
+    assert links(result) == set()
+    (left_out,) = (each for each in result.declarations.left_out if " and " in each.what)
+    assert left_out.what == "customers.customer_id and orders.customer_id"
+
+
+def test_the_type_of_a_source_is_of_the_types_called_after_it(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        order_types="id,x%2 5", payment_types="id,y%2 5", orders="id,type_id%5,paid%70 400",
+    )  # fmt: skip
+    assert links(result) == {"orders.type_id > order_types.id"}
+    assert result.tree.root.table == "orders"
+
+
+def test_rows_with_the_same_id_and_name_are_one_to_one_as_a_guess(tmp_path: Path) -> None:
+    for name, ids, other in (("items", range(200), "stack"), ("foods", range(3, 190, 6), "points")):
+        lines = [f"{n},thing {n},{n % 7}" for n in ids]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"id,name,{other}", *lines]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"foods.id > items.id"}
+    assert [guess.chosen for guess in result.guesses] == ["items.id"]
+
+
+def test_a_source_of_few_rows_of_another_one_is_no_root(tmp_path: Path) -> None:
+    result = found(
+        tmp_path,
+        values="food_no%60,nutrient_no%50,amount%70,lab_id%9 300", nutrients="nutrient_no 50",
+        foods="food_no,x%3 60",
+        footnotes="text%3,food_no%7,nutrient_no%7 12",
+    )  # fmt: skip
+    one = next(
+        r for r in result.relationships.declared if r.child == "footnotes" and "(" in r.target
+    )
+    assert (one.used, result.tree.root.table) == (7 / 300, "values")
+
+
+@pytest.mark.parametrize("names", [("hr/members", "gym/members"), ("members", "gym/members")])
+def test_sources_of_one_name_are_a_question(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name, columns in (
+        (names[0], "id,x%3 80"),
+        (names[1], "id,y%2 80"),
+        ("a", "member_id%80 300"),
+    ):
+        folder, _, stem = f"x/{name}".rpartition("/")
+        write_tables(tmp_path / folder, **{stem: columns})
+    result = discover([str(tmp_path)], "file:///m/")
+    assert [(guess.chosen, len(guess.others)) for guess in result.guesses] == [("nothing", 2)]
 
 
 def test_a_register_that_may_be_another_one_hides_no_parent(tmp_path: Path) -> None:
