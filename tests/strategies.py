@@ -6,7 +6,7 @@ can be tested with them. Rules that span fields are met by shaping what was draw
 
 import types
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin

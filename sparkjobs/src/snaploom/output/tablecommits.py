@@ -36,10 +36,10 @@ from snaploom.output.state import FolderState, apply
 from snaploom.output.tablehistory import (
     CHANGES,
     Meant,
-    changed_by,
     commits_of,
     meaning_of,
     store_meaning,
+    versions_of,
 )
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class TableCommits:
             HistoryIncompatible: columns contradict those that the table has.
             PublicationError: there is nothing that could write to the table.
         """
-        return rebased(lambda: self._attempt(build), self._contended)
+        return rebased(
+            lambda: self._attempt(build), manifest.contended(f"the table of {self.store.uri}")
+        )
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
         table = self.reachable()
@@ -108,16 +110,16 @@ class TableCommits:
             )
         if not self._put(table, version, state, entry):
             return None
-        state = self._follow()
+        self.reached()
+        try:
+            state = self.catch_up()
+        except SnaploomError as error:
+            raise manifest.CommitOutcomeUnknown(
+                f"the table of {self.store.uri} has the commit, and the log does not: "
+                f"{error.message}"
+            ) from error
         is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
         return state if is_there else None
-
-    def _contended(self, races: int) -> manifest.CommitContended:
-        return manifest.CommitContended(
-            f"other writers took {races} versions in a row of the table of {self.store.uri}",
-            found="a lost race at every attempt",
-            expected="few writers at a time to one table",
-        )
 
     def catch_up(self, *, writes: bool = True) -> FolderState:
         """The state with all commits that the table has and the log lacks, written by default.
@@ -147,16 +149,6 @@ class TableCommits:
         self.reachable().revoke(run_ids, now)
         self.catch_up()
 
-    def _follow(self) -> FolderState:
-        self.reached()
-        try:
-            return self.catch_up()
-        except SnaploomError as error:
-            raise manifest.CommitOutcomeUnknown(
-                f"the table of {self.store.uri} has the commit, and the log does not: "
-                f"{error.message}"
-            ) from error
-
     def _put(
         self,
         table: OutputTable,
@@ -167,19 +159,17 @@ class TableCommits:
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
         commit = store_meaning(self.store, entry, table.before(version))
-        added, ended = changed_by(entry)
-        hashes = [one.schema_hash for one in added]
+        begun, ended = versions_of(entry)
+        schemas = [manifest.read_schema(self.store, one.schema_hash) for one in begun]
         change = icebergtable.TableChange(
-            schema=with_partition(manifest.read_schema(self.store, *hashes), settings)
-            if hashes
-            else "",
+            schema="".join(with_partition(schema, settings) for schema in schemas),
             field_name=settings.partition_field_name,
-            added={layout.partition_value(one.partition): one.files for one in added},
+            added={layout.partition_value(one.partition): one.files for one in begun},
             ended=tuple(layout.partition_value(one.partition) for one in ended),
             summary={
                 icebergtable.RUN_ID: entry.run_id,
                 icebergtable.SNAPSHOT_TIME: " ".join(
-                    format_instant(one.time) for one in added or ended
+                    format_instant(one.time) for one in begun or ended
                 ),
                 icebergtable.COMMIT: commit,
             },

@@ -22,6 +22,7 @@ from snaploom.plugins.discovery.foundfiles import (
 from snaploom.plugins.discovery.keys import Key, is_sequence, is_short, names_own_table
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
+    GENERIC,
     NUMERIC,
     PERSON_ROLES,
     SELF_WORDS,
@@ -238,13 +239,20 @@ def judge(
         normalize=steps,
         as_written=written.share,
         is_by_chance=is_sequence(target),
-        is_unsure=is_sequence(target)
-        and (
-            share.share < INCLUDED_LIKE_NAME
-            or (child is not parent and _home(child, column, parent) < LIKE_NAME)
-            or (child is not parent and fit < _LEAST_USED and not is_named)
-            or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
-            or bool(_other_meant(child, column, parent, target))
+        is_unsure=_are_same_rows(child, column, parent, target)
+        or (
+            is_sequence(target)
+            and (
+                share.share < INCLUDED_LIKE_NAME
+                # No row is the top of the others: it may as well refer to another table.
+                or (not column.nulls and share.share == 1.0)
+                if child is parent
+                else share.share < INCLUDED_LIKE_NAME
+                or _home(child, column, parent) < LIKE_NAME
+                or (fit < _LEAST_USED and not is_named)
+                or (is_own and used < 1 and _counts_itself(child, column))
+                or bool(_other_meant(child, column, parent, target))
+            )
         ),
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
@@ -360,7 +368,11 @@ def _other_meant(
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
     """Whether two sources have nearly the same columns, as a register and its older state."""
     mine, theirs = ({c.name.casefold() for c in each.columns} for each in (one, other))
-    return len(mine) > 2 and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
+    is_told = len(mine) > 2 or any(
+        column.is_unique and not GENERIC.issuperset(column_words(column.name).base)
+        for column in one.columns
+    )
+    return is_told and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
 
 
 def _is_main(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
@@ -496,6 +508,8 @@ def _likeness(
     target: ColumnProfile,
     primary: Mapping[str, Key],
 ) -> float:
+    if _is_main(parent, target, primary) and _are_same_rows(child, column, parent, target):
+        return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
     noun, is_known = child.nouns.get(column.name, ("", False))
     if not noun or likeness >= SAME_NAME or column.is_unique:
@@ -505,6 +519,32 @@ def _likeness(
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _are_same_rows(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a plain key has the same name beside it in both: id and name of foods and items."""
+    if (
+        child is parent
+        or not column.is_unique
+        or column.name.casefold() != target.name.casefold()
+        or column_words(column.name, child.prefix).base
+    ):
+        return False
+    theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
+    pairs = (
+        scratch.inclusion(
+            scratch.combined([column.values, each.values]),
+            scratch.combined([target.values, theirs[each.name.casefold()].values]),
+        )
+        for each in child.columns
+        if each.is_unique and each.type.family is Family.TEXT and each.name.casefold() in theirs
+        and each is not column and is_short(each)
+    )  # fmt: skip
+    return any(
+        pair.compared >= _MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
+    )
 
 
 def _likeness_as(
