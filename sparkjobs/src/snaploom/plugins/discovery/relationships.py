@@ -354,11 +354,11 @@ def _other_meant(
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
     """Whether two sources have nearly the same columns, as a register and its older state."""
     mine, theirs = ({c.name.casefold() for c in each.columns} for each in (one, other))
-    is_told = len(mine) > 2 or any(
+    is_known = len(mine) > 2 or any(
         column.is_unique and not GENERIC.issuperset(column_words(column.name).base)
         for column in one.columns
     )
-    return is_told and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
+    return is_known and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
 
 
 def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
