@@ -266,6 +266,14 @@ def test_refusal_of_a_repeated_commit_is_no_proof_where_nothing_else_answers(lak
     assert isinstance(published(lake.folder(), 0, 1, 2), AlreadyPublished)
 
 
+@pytest.mark.parametrize("lake", ["glue"], indirect=True)
+def test_name_that_glue_does_not_take_is_refused_with_its_rule(lake: Lake) -> None:
+    table = IcebergLibrary(lake.spark).of_catalog("glue.Shop.wide")
+    with pytest.raises(CatalogFailed) as refused:
+        table.create(f"file://{lake.place}/", SCHEMA, "a", {})
+    assert "lowercase letters" in str(refused.value.found)
+
+
 @pytest.mark.parametrize("days", [(0, 0), (0, 1)], ids=["same", "others"])
 def test_two_writers_at_once_publish_each_snapshot_once(lake: Lake, days: tuple[int, int]) -> None:
     folders = [lake.folder(), lake.folder("hive2" if lake.catalog == "hive" else "")]
