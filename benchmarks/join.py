@@ -18,7 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -106,9 +106,16 @@ def monthly_snapshots(data: Path, single: Path) -> Path:
     return folder
 
 
-def declared(data: Path, target: Path) -> Path:
-    """The file with the declarations of an output in a folder, written beside it."""
+def declared(data: Path, target: Path, texts: Sequence[str] = ()) -> Path:
+    """The file with the declarations of an output in a folder, written beside it.
+
+    Keys named in `texts` are texts, and not numbers.
+    """
     template = (HERE / "model" / "lineitem.yaml").read_text(encoding="utf-8")
+    for key in texts:
+        template = template.replace(
+            f"{key}, dataType: {{long: {{}}}}", f"{key}, dataType: {{string: {{}}}}"
+        )
     file = target.with_suffix(".yaml")
     file.write_text(
         template.replace("@DATA@", str(data)).replace("@OUTPUT@", str(target)), encoding="utf-8"
@@ -116,9 +123,9 @@ def declared(data: Path, target: Path) -> Path:
     return file
 
 
-def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
+def snaploom_run(spark: SparkSession, data: Path, target: Path, texts: Sequence[str] = ()) -> int:
     """Weave every snapshot that is due; the number of rows."""
-    declarations = declared(data, target)
+    declarations = declared(data, target, texts)
     read = read_declarations([declarations])
     refuse(read.findings)
     bundle = read.bundle(OUTPUT)

@@ -27,76 +27,52 @@ def in_parallel(
     One waits for those named in `after`, however they ended. What has begun is waited for also when
     it no longer `goes_on`. Gives the result of each that was begun, in the order of `names`.
     """
-    return _Crew(names, after, most, work, goes_on).result()
+    waits = ((before, name) for name in names for before in after.get(name, ()))
+    # Everything that has not ended, with edges to what waits for it.
+    pending = nx.DiGraph((one, other) for one, other in waits if one in names and one != other)
+    pending.add_nodes_from(names)
+    waiting, running = list(names), set[str]()
+    results: dict[str, Result] = {}
+    failures: list[BaseException] = []
+    changed = threading.Condition()
 
-
-class _Crew(Generic[Result]):
-    def __init__(
-        self,
-        names: Sequence[str],
-        after: Mapping[str, AbstractSet[str]],
-        most: int,
-        work: Callable[[str], Result],
-        goes_on: Callable[[], bool],
-    ) -> None:
-        self._names = names
-        self._waiting = list(names)
-        waits = ((before, name) for name in names for before in after.get(name, ()))
-        # Everything that has not ended, with edges to what waits for it.
-        self._pending = nx.DiGraph(
-            (one, other) for one, other in waits if one in names and one != other
-        )
-        self._pending.add_nodes_from(names)
-        self._most = most
-        self._work = work
-        self._goes_on = goes_on
-        self._running: set[str] = set()
-        self._results: dict[str, Result] = {}
-        self._failure: BaseException | None = None
-        self._changed = threading.Condition()
-
-    def result(self) -> dict[str, Result]:
-        with self._changed:
-            while True:
-                self._begin_what_may()
-                if not self._running:
-                    break
-                self._changed.wait()
-        if self._failure is not None:
-            raise self._failure
-        return {name: self._results[name] for name in self._names if name in self._results}
-
-    def _begin_what_may(self) -> None:
-        while len(self._running) < self._most and self._failure is None and self._goes_on():
-            name = self._next()
-            if name is None:
-                return
-            self._waiting.remove(name)
-            self._running.add(name)
-            threading.Thread(
-                target=self._do, args=(name,), name=f"snaploom-{name}", daemon=True
-            ).start()
-
-    def _next(self) -> str | None:
-        """The first that waits for nothing more; in a circle, just the first."""
-        ready = (name for name in self._waiting if not self._pending.in_degree(name))
-        first = self._waiting[0] if self._waiting and not self._running else None
-        return next(ready, first)
-
-    def _do(self, name: str) -> None:
+    def do(name: str) -> None:
         try:
-            result = self._work(name)
+            result = work(name)
         except BaseException as failure:  # noqa: BLE001 - raised again in the waiting thread
-            with self._changed:
-                self._failure = self._failure or failure
-                self._running.remove(name)
-                self._changed.notify()
+            with changed:
+                failures.append(failure)
+                running.remove(name)
+                changed.notify()
         else:
-            with self._changed:
-                self._results[name] = result
-                self._running.remove(name)
-                self._pending.remove_node(name)
-                self._changed.notify()
+            with changed:
+                results[name] = result
+                running.remove(name)
+                pending.remove_node(name)
+                changed.notify()
+
+    def following() -> str | None:
+        """The first that waits for nothing more; in a circle, just the first."""
+        ready = (name for name in waiting if not pending.in_degree(name))
+        return next(ready, waiting[0] if waiting and not running else None)
+
+    with changed:
+        while True:
+            while len(running) < most and not failures and goes_on():
+                name = following()
+                if name is None:
+                    break
+                waiting.remove(name)
+                running.add(name)
+                threading.Thread(
+                    target=do, args=(name,), name=f"snaploom-{name}", daemon=True
+                ).start()
+            if not running:
+                break
+            changed.wait()
+    if failures:
+        raise failures[0]
+    return {name: results[name] for name in names if name in results}
 
 
 # Numbered works of which several are under way, while each waits for its turn before it ends.
