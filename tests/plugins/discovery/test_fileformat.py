@@ -187,7 +187,7 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("region_code", STRING), ("price", DOUBLE)])
-def test_codes_with_a_point_keep_their_digits(tmp_path: Path, name: str, kind: ColumnType) -> None:
+def test_codes_with_a_point_keep_their_digits(tmp_path, name, kind):
     found = profile(tmp_path, a__csv=f"n,{name}\n1,11.01\n2,11.10\n")
     assert found.column(name).type == kind
 
