@@ -127,9 +127,7 @@ def test_folders_in_doubt_are_left_to_spark(tree: Tree, tmp_path: Path) -> None:
     assert relation_files(f"file:{tmp_path}/r") is None
 
 
-def test_options_and_settings_that_choose_files_are_left_to_spark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_options_and_settings_that_choose_files_are_left_to_spark(spark, tmp_path):
     lay(tmp_path / "r", [([], "a.json", "file"), ([], "b", "file")])
     uri = f"file:{tmp_path}/r"
     assert list_folder(spark, uri, "json", {"PathGlobFilter": "*.json"}) is None
@@ -159,9 +157,7 @@ PARQUET_TREES = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(tree=PARQUET_TREES)
-def test_columns_of_a_folder_are_those_that_spark_finds(
-    spark: SparkSession, written: list[bytes], tree: list[tuple[str, str, int | str]]
-) -> None:
+def test_columns_of_a_folder_are_those_that_spark_finds(spark, written, tree):
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "r"
         outside = Path(temporary) / "outside"
@@ -207,16 +203,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         ([(["day=1"], "a", "file"), (["plain"], "b", "file")], False),
     ],
 )
-def test_folders_whose_first_file_is_in_doubt_are_left_to_spark(
-    tree: Tree, is_sampled: bool, tmp_path: Path
-) -> None:
+def test_folders_whose_first_file_is_in_doubt_are_left_to_spark(tree, is_sampled, tmp_path):
     lay(tmp_path / "r", tree)
     assert (first_files(f"file:{tmp_path}/r") is not None) is is_sampled
 
 
-def test_columns_that_spark_merges_are_left_to_it(
-    spark: SparkSession, written: list[bytes], tmp_path: Path
-) -> None:
+def test_columns_that_spark_merges_are_left_to_it(spark, written, tmp_path):
     (tmp_path / "a").write_bytes(written[0])
     (tmp_path / "b").write_bytes(written[1])
     assert columns_frame(spark, str(tmp_path), "parquet", {}) is not None
