@@ -87,9 +87,7 @@ def test_compaction_by_others_is_kept_and_delays_nothing(store: ObjectStore) -> 
     assert is_whole(store)
 
 
-def test_writer_that_always_loses_gives_up_and_leaves_no_file(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_that_always_loses_gives_up_and_leaves_no_file(store, monkeypatch):
     monkeypatch.setattr(documents, "FIRST_PAUSE", 0)
     numbers = iter(range(1, 10 * COMMIT_ATTEMPTS))
     with pytest.raises(CommitContended):
@@ -112,9 +110,7 @@ def test_history_is_whole_after_others_expired_all_but_their_own_snapshot(folder
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
 
 
-def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(
-    store: ObjectStore,
-) -> None:
+def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(store):
     def revoked() -> None:
         rival = open_folder(store, PlainLibrary(store))
         found = find_garbage(store, rival.log.read(), EpochNanos(now() + 24 * HOUR), 0)
@@ -127,9 +123,7 @@ def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(
     assert (is_whole(store), keys(store)) == (True, set())
 
 
-def test_ended_snapshots_leave_the_table_before_their_files_go(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_snapshots_leave_the_table_before_their_files_go(folder, monkeypatch):
     monkeypatch.setattr(outputtables, "OTHERS_LISTS_MARGIN", -HOUR)
     store = folder.store
     for number in (0, 1):
@@ -154,9 +148,7 @@ def test_tag_of_others_holds_the_files_that_it_shows(folder: Folder) -> None:
     assert keys(store) == before
 
 
-def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(
-    folder: Folder,
-) -> None:
+def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(folder):
     store, later = folder.store, EpochNanos(now() + 48 * HOUR)
     published_in_table(folder, 0)
     first: Any = table(store).document["snapshots"]
@@ -261,9 +253,7 @@ def test_command_without_the_catalog_reads_the_log_and_removes_nothing(folder: F
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_commit_without_an_answer_is_looked_for(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
+def test_commit_without_an_answer_is_looked_for(folder, monkeypatch, is_there):
     commit = PlainCatalogTable.commit
 
     def unanswered(self: PlainCatalogTable, *arguments: Any) -> bool:
@@ -282,9 +272,7 @@ def test_commit_without_an_answer_is_looked_for(
     assert is_whole(folder.store)
 
 
-def test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files(folder, monkeypatch):
     read, commit = PlainCatalogTable.read, PlainCatalogTable.commit
 
     def silent(self: PlainCatalogTable) -> TableVersion | None:

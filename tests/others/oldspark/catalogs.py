@@ -332,9 +332,7 @@ def test_lock_that_another_keeps_is_an_error_and_nothing_is_published(
 
 
 @pytest.mark.parametrize("lake", ["hive"], indirect=True)
-def test_metastore_that_keeps_types_of_columns_is_refused_with_its_setting(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_metastore_that_keeps_types_of_columns_is_refused_with_its_setting(lake, tmp_path):
     def lists(uri: str) -> WriteResult:
         array = '{"type":"array","elementType":"long","containsNull":true}'
         return replace(writer(folder, [1])(uri), schema=SCHEMA.replace('"long"', array))
@@ -412,9 +410,7 @@ def test_compaction_and_expiry_by_others_harm_neither_table_nor_folder(lake: Lak
 
 
 @pytest.mark.parametrize("lake", ["jdbc"], indirect=True)
-def test_password_comes_from_the_environment_and_is_shown_nowhere(
-    lake: Lake, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_password_comes_from_the_environment_and_is_shown_nowhere(lake, postgres, monkeypatch):
     library = IcebergLibrary(lake.spark)
     url = jdbc_catalog(postgres.port, "env:LAKE_PASSWORD")
     for _ in redirected(lake.spark, catalog_settings("jdbc", **url)):

@@ -358,9 +358,7 @@ def _single_source(shop: Shop) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["rest", "jdbc", "hive"], indirect=True)
-def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(
-    spark, kind, shop
-) -> None:
+def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(spark, kind, shop):
     shop.run()
     name = f"{kind.catalog}.{kind.name}"
     result = snaploom("check", "wide", "-f", shop.write(), "-o", "json")
@@ -409,9 +407,7 @@ def test_table_that_moves_to_a_catalog_is_read_and_published_there(
 
 
 @pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
-def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
-    spark, kind, shop
-) -> None:
+def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(spark, kind, shop):
     shop.run()
     before, roll_back = rows(kind.table(shop.published)), kind.rollback(shop.published)
     shop.day("orders", ORDERS[:1], SECOND_DAY)
@@ -427,9 +423,7 @@ def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
     assert rows(kind.table(shop.published)) == rows(read(spark, str(shop.published))) != before
 
 
-def test_output_is_a_source_of_another_one_which_has_its_turn_after_it(
-    spark, kind, shop, tmp_path
-) -> None:
+def test_output_is_a_source_of_another_one_which_has_its_turn_after_it(spark, kind, shop, tmp_path):
     query = {
         "dataSource": "wide-table",
         "alias": "w",

@@ -379,9 +379,7 @@ def test_number_and_time_of_the_past_are_not_asked_for_at_once() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "found"), WRONG)
-def test_what_is_no_time_is_refused_with_what_was_found_and_the_forms_that_are_right(
-    wrong, found
-) -> None:
+def test_what_is_no_time_is_refused_with_what_was_found_and_the_forms_that_are_right(wrong, found):
     for argument, *choice in (
         ("at", wrong, None),
         ("between[1]", None, ("2024-01-01", wrong)),

@@ -11,12 +11,7 @@ from rich.table import Table
 
 from snaploom import ondemand
 from snaploom.cli import options
-from snaploom.cli.console import (
-    OutputForm,
-    message_console,
-    print_json,
-    result_console,
-)
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
 from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt

@@ -205,6 +205,8 @@ def _alike(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> float:
     """Likeness of two columns of a compound key, whose names stand for themselves."""
+    if names.is_made_up(target.name):
+        return 0.0
     if names.words_of(column.name) == names.words_of(target.name):
         return 1.0
     mine = names.column_words(column.name, child.prefix)

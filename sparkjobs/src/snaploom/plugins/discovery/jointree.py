@@ -22,6 +22,8 @@ from snaploom.plugins.discovery.relationships import Relationship
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
 _GROUPED_WORTH = 0.5
+_REACHED = 0.1
+"""Share of a parent's keys from which its rows count as reached: not all customers have orders."""
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
 _CLOSE_WORTH = 0.1
@@ -113,8 +115,9 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     for place, node in enumerate(growth.nodes):
         share = _GROUPED_WORTH if place in grouped else 1.0
         one = node.relationship
-        if one is not None and one.is_one_to_one and one.parent == node.table:
-            share *= one.used  # rows that the root does not have, as sales without a return
+        if one is not None and one.parent == node.table:
+            # Rows that the root does not have, as sales without a return, or without a footnote.
+            share *= one.used if one.is_one_to_one else min(1.0, one.used / _REACHED)
         shares.setdefault(node.table, share)
     worth = sum(shares.values()) - 1.0
     if not profiles[name].rows:

@@ -335,6 +335,11 @@ def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     return 0.6 * _covered(table, base[: len(table)])
 
 
+def is_made_up(name: str) -> bool:
+    """Whether a column has a number for want of a name, which means nothing elsewhere."""
+    return re.fullmatch("column_[0-9]+|_c[0-9]+", name) is not None
+
+
 @lru_cache(maxsize=65536)
 def key_likeness(
     child: str,
@@ -349,6 +354,8 @@ def key_likeness(
     The child's column refers, the parent's identifies; a prefix is a word that all columns of a
     table begin with.
     """
+    if is_made_up(child) or is_made_up(parent):
+        return 0.0
     if words_of(child) == words_of(parent) and (words := column_words(child)).base:
         return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
     mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)

@@ -346,7 +346,10 @@ def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source
     """The relationship of each column: that of a forest of least cost, else the likeliest one."""
     chosen = {source: ones[0] for source, ones in options.items()}
     contested = {s: ones for s, ones in options.items() if _share(ones[0], ones) < 1 - _least()}
-    reached = {one.parent for source, one in chosen.items() if source not in contested}
+    reached = {
+        one.parent for source, one in chosen.items()
+        if source not in contested and not (one.is_one_to_one and one.is_unsure)
+    }  # fmt: skip
     chosen.update((_source(one), one) for one in _forest(contested, reached))
     return chosen
 
@@ -377,7 +380,8 @@ def _forest(
     """
     arcs = [
         (-log(_share(one, ones)), one)
-        for ones in contested.values() for one in ones if one.child != one.parent
+        for ones in contested.values() for one in ones
+        if one.child != one.parent
     ]  # fmt: skip
     best: tuple[float, tuple[Relationship, ...]] = (inf, ())
     waiting = [arcs]
