@@ -2,7 +2,8 @@
 
 1. Keys of a hundred rows each: a run of ours, the best job by hand (one sort of both sides, and the
    last row of the right side), and DuckDB's `ASOF JOIN`, which shows what this machine could do; of
-   fewer rows, the range join that people write first. All rows are compared.
+   fewer rows, the range join that people write first, with a hundred and with a thousand rows a key
+   (prices of a day over three years). All rows are compared.
 2. Sums, counts and last values over two lengths before each row's own time: a run of ours, and
    Spark's frames of a range by hand.
 3. One key with 10 % of all rows on both sides, for both, each in a process of its own with a small
@@ -33,7 +34,7 @@ from snaploom.run.job import Job
 from snaploom.run.session.spark import build_session
 from snaploom.run.weaving.outputrun import weave_output
 
-A_KEY = 100
+A_KEY, MANY_A_KEY = 100, 1000
 """Rows of a key, on each side."""
 HOT_SHARE = 10
 """Percent of the rows that one key has in the second part."""
@@ -69,7 +70,8 @@ def main() -> None:
         print(seconds, peak_memory())
         return
     figures = compared(arguments.rows, arguments.repeat)
-    figures += range_figures(arguments.range_rows, arguments.repeat)
+    figures += range_figures(arguments.range_rows, A_KEY, arguments.repeat)
+    figures += range_figures(arguments.range_rows // 5, MANY_A_KEY, arguments.repeat)
     figures += windows_figures(arguments.rows, arguments.repeat)
     figures += hot_figures(rows_of(arguments.hot_rows, hot=HOT_SHARE))
     if arguments.print:
@@ -84,20 +86,21 @@ def session(memory: str) -> SparkSession:
     return build_session("benchmark", RunSettings(spark=settings))
 
 
-def rows_of(count: int, hot: int) -> Path:
+def rows_of(count: int, hot: int, a_key: int = A_KEY) -> Path:
     """Orders and rates over two days, at random times; made when they are not there.
 
     Args:
         count: rows of each side.
         hot: percent of them with one key.
+        a_key: rows of every other key.
     """
-    data = CACHE / f"asof-{count}-{hot}"
+    data = CACHE / f"asof-{count}-{hot}-{a_key}"
     for seed, (name, time) in enumerate((("orders", "ordered_at"), ("rates", "valid_from"))):
         file = data / name / f"{DAY}.parquet"
         if file.exists():
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
-        keys = count // A_KEY
+        keys = count // a_key
         # Microseconds of a rate end in its number, so that no two have one time.
         duckdb.sql(f"""
             COPY (SELECT i AS id,
@@ -242,17 +245,17 @@ def compared(rows: int, repeat: int) -> list[Figure]:
     return [*medians(name, seconds), to_sorted]
 
 
-def range_figures(rows: int, repeat: int) -> list[Figure]:
+def range_figures(rows: int, a_key: int, repeat: int) -> list[Figure]:
     """Joins of ours and by a range, of fewer rows: of each key it makes all pairs."""
-    data, spark = rows_of(rows, hot=0), session(MEMORY)
+    data, spark = rows_of(rows, 0, a_key), session(MEMORY)
     jobs: dict[str, Callable[[Path], None]] = {
         OURS: partial(by_snaploom, spark, data),
         RANGE: partial(by_range, spark, data),
     }
     seconds = in_turn(jobs, repeat)
     refuse_differences(jobs)
-    name = f"as-of join of {rows:,} rows"
-    to_range = Figure.at_most("as-of join, ratio to the range join", ratio(seconds, RANGE), 0.1)
+    name = f"as-of join of {rows:,} rows, {a_key:,} a key"
+    to_range = Figure.at_most(f"{name}, ratio to the range join", ratio(seconds, RANGE), 0.1)
     return [*medians(name, seconds), to_range]
 
 

@@ -8,9 +8,11 @@ Everything of Spark runs on the oldest supported one, for which Comet is built; 
 2. Twelve monthly snapshots of which only the root changes: one run of ours with Comet against
    twelve runs of the hand-written job with Spark's defaults.
 3. Seconds a row at larger scale factors, against the first one.
+4. The newest figures of the same jobs without the accelerator, as other benchmarks published them.
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -18,7 +20,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from figures import CHECKOUT, Figure, publish
+from figures import CHECKOUT, HISTORY, Figure, print_figures, publish
 from join import (
     CACHE,
     MONTHS,
@@ -54,6 +56,16 @@ SIDES = {
     "comet": "written by hand, with Comet",
 }
 assert SETTINGS.spark is not None
+WITHOUT_COMET = {
+    "one snapshot, ratio to hand-written with Spark's defaults": "Joins",
+    "twelve months, ratio to twelve hand-written runs": "Joins",
+    "SF 3, processor seconds a row, ratio to SF 1": "Growth",
+    "100,000 small files, build minMax, seconds": "Skipping",
+    "100,000 small files, selective query behind Spark's listing / Spark reading the one file": (
+        "Skipping"
+    ),
+}
+"""Figures of other benchmarks, and their sections of the history."""
 SPARK: SparkSettings = SETTINGS.spark.model_copy(update={"accelerator": Accelerator.COMET})
 
 
@@ -85,6 +97,7 @@ def main() -> None:
             note(f"{figure.name}: {figure.value} {figure.goal}")
     else:
         publish("Native", "make bench-native", figures)
+    print_figures(figures_without_comet())
 
 
 def data_of(scale_factor: float) -> Path:
@@ -174,6 +187,18 @@ def compare_months(data: Path) -> list[Figure]:
         Figure("twelve months, seconds, twelve hand-written runs", round(hand, 1)),
         Figure.at_most(name, ours / hand, 0.15),
     ]
+
+
+def figures_without_comet() -> list[Figure]:
+    """The newest published figures of the jobs without the accelerator, with day and command."""
+    lines = [json.loads(line) for line in HISTORY.read_text("utf-8").splitlines()]
+    figures = []
+    for name, section in WITHOUT_COMET.items():
+        line = [line for line in lines if line["section"] == section and name in line["values"]][-1]
+        text = f"without Comet ({line['command']}, {line['time'][:10]}): {name}"
+        limit = float(line["goals"][name].removeprefix("<= "))
+        figures.append(Figure.at_most(text, line["values"][name], limit))
+    return figures
 
 
 def growth(rounds: list[dict[str, Process]], base: float, larger: float) -> list[Figure]:

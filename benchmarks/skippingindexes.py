@@ -196,7 +196,7 @@ def small_file_figures(spark: SparkSession, count: int, repeat: int) -> list[Fig
     again = [seconds(held.collect) for _ in range(max(3, repeat))]
     label = f"{count:,} small files"
     return [
-        Figure(f"{label}, build minMax, seconds", round(built, 2)),
+        Figure.at_most(f"{label}, build minMax, seconds", built, 8),
         Figure(f"{label}, each footer by itself, seconds", round(footers_one_by_one(data), 2)),
         Figure(f"{label}, refresh with nothing to do, seconds", round(idle, 2)),
         Figure(f"{label}, selective query, seconds, off", round(off, 2)),

@@ -66,7 +66,6 @@ _OF_CLUSTERS = {"cluster", "controller"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of our own."""
     parser.addoption(quick.OPTION, action="store_true", help="only tests without Spark and servers")
     parser.addoption(_TIMINGS, metavar="FILE", help="write the seconds of each test file")
 
@@ -130,7 +129,6 @@ def _needs_cluster(item: pytest.Item) -> bool:
 
 @cache
 def _marks(config: pytest.Config) -> frozenset[str]:
-    """Names of the marks of tests that run apart."""
     lines: list[str] = config.getini("markers")
     return frozenset(line.partition(":")[0] for line in lines if ": apart, " in line)
 

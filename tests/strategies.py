@@ -6,8 +6,9 @@ can be tested with them. Rules that span fields are met by shaping what was draw
 
 import types
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
@@ -40,14 +41,16 @@ MOST_MEMBERS = 3
 _TEXT = st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])
 
 
+@cache
 def resources(model: type[Resource], with_status: bool = True) -> st.SearchStrategy[Data]:
     """Plain data of a resource of one kind; every one is accepted by `model.parse`."""
-    hidden = () if with_status else ("status",)
+    hidden: tuple[str, ...] = () if with_status else ("status",)
     return model_data(model, leave_out=hidden)
 
 
+@cache
 def model_data(
-    model: type[ApiModel], depth: int = 2, leave_out: Iterable[str] = ()
+    model: type[ApiModel], depth: int = 2, leave_out: tuple[str, ...] = ()
 ) -> st.SearchStrategy[Data]:
     """Plain data of a model.
 
@@ -243,7 +246,6 @@ def _ordered(data: Data) -> Data:
 
 
 def _pattern_of_its_format(data: Data) -> Data:
-    """A pattern where the format is one, and none elsewhere."""
     rest = {name: value for name, value in data.items() if name != "timePattern"}
     return rest | ({"timePattern": "yyyy-MM"} if data["timeFormat"] == "PATTERN" else {})
 
@@ -275,7 +277,6 @@ _SHAPES: dict[type[ApiModel], Callable[[Data], Data]] = {
 
 
 def time_offsets() -> st.SearchStrategy[TimeOffset]:
-    """Calendar lengths."""
     return model_data(TimeOffset).map(parse_with(TimeOffset))
 
 
@@ -284,5 +285,4 @@ def data_types(depth: int = 2) -> st.SearchStrategy[DataType]:
 
 
 def parse_with(model: type[M]) -> Callable[[JsonValue], M]:
-    """The parser of a model, for mapping over plain data."""
     return model.parse

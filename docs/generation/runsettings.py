@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from generation.markdown import NOTE, table
-from snaploom.policy.pods import ANNOTATIONS, LABELS, PROGRAMS
-from snaploom.policy.sparkconf import ALLOWED, BEYOND
+from snaploom.policy.pods import ALLOWED, ANNOTATIONS, BEYOND, LABELS, PROGRAMS
 from snaploom.policy.variables import FAMILIES, NAMES
 
 

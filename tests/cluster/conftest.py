@@ -44,7 +44,6 @@ class Judge:
         return ""
 
     def kept(self, kind: str, spec: Raw) -> Raw:
-        """What it would store of a spec for a client that ignores warnings."""
         result: Raw = self._try(kind, spec, "a", "Ignore")["spec"]
         return result
 
@@ -67,7 +66,6 @@ class Judge:
 
 @pytest.fixture(scope="session")
 def judge(control_plane: Cluster) -> Iterator[Judge]:
-    """The API server, asked whether it would store objects."""
     found = Judge(control_plane.kubeconfig)
     yield found
     found.close()
@@ -75,7 +73,6 @@ def judge(control_plane: Cluster) -> Iterator[Judge]:
 
 @pytest.fixture(scope="session")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane without our CRDs."""
     with running_control_plane(tmp_path_factory.mktemp("bare")) as plane:
         yield plane
 
@@ -87,13 +84,11 @@ def operator_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
 
 @pytest.fixture(scope="session")
 def spark_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    """The image of driver and executors."""
     return unpacked(image_archive("spark"), tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="session", name="spark-comet_image")
 def comet_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    """The variant with Comet, on the Spark that it is built for."""
     return unpacked(image_archive("spark-comet"), tmp_path_factory.mktemp("comet"))
 
 
@@ -128,7 +123,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
 
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
-    """Names of unused namespaces."""
     return iter(CHAOS_NAMESPACES)
 
 
@@ -146,7 +140,6 @@ def chaos(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the messages of broken resources."""
     if _messages:
         terminalreporter.section("messages of broken resources")
         terminalreporter.write_line("\n".join(itertools.chain(_lasted, _messages)))

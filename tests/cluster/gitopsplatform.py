@@ -54,13 +54,11 @@ class GitRepository:
         shutil.copytree(source, self.folder / place)
 
     def path(self, name: str) -> Path:
-        """A file of the work tree, whose folder there is."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def change(self, name: str, old: str, new: str) -> None:
-        """Replace a text that a file has exactly once."""
         path = self.folder / name
         before = path.read_text("utf-8")
         assert before.count(old) == 1, f"{name} has it {before.count(old)} times: {old}"
@@ -152,7 +150,6 @@ class Platform:
         self._stack.callback(self.objects.close)
 
     def apply_root(self) -> None:
-        """The one thing that a person applies."""
         self.plane.kubectl("apply", "-f", str(self.repository.folder / ROOT))
 
     def apply_application(self, name: str, policy: Raw) -> None:
@@ -227,7 +224,6 @@ class Platform:
         return found
 
     def close(self) -> None:
-        """End the processes in place of pods."""
         self._stack.close()
 
 

@@ -58,7 +58,6 @@ def test_given_cluster_is_used_and_nothing_started(control_plane, tmp_path, monk
 
 @pytest.fixture(scope="module")
 def broken_plane(tmp_path_factory):
-    """A control plane whose servers are ended in every way, one after the other."""
     with running_control_plane(tmp_path_factory.mktemp("broken")) as plane:
         yield plane
 

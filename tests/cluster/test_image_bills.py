@@ -19,7 +19,6 @@ VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
 
 
 def listed(name, kind):
-    """Names and versions of one kind of packages in a bill of materials."""
     components = json.loads(bill_of_materials(name).read_text())["components"]
     wanted = [each for each in components if each["purl"].startswith(kind)]
     return {(each["name"], each["version"]) for each in wanted}

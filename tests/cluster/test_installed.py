@@ -24,7 +24,6 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def core(
     request: pytest.FixtureRequest, packages: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Installed:
-    """The library without any extra, once for each Python of this machine."""
     place = tmp_path_factory.mktemp("core") / "environment"
     found = empty_environment(place, packages, request.param)
     found.install("core", "snaploom")
@@ -70,7 +69,6 @@ def test_operator_is_installed_as_the_page_shows(packages: Path, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def with_spark(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The library with Spark."""
     found = empty_environment(tmp_path_factory.mktemp("spark") / "environment", packages)
     found.install("spark", "snaploom")
     return found
@@ -82,9 +80,7 @@ def test_tutorial_is_done_from_the_wheel(with_spark: Installed, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_code_of_a_notebook_is_done_from_the_wheel(
-    notebook: Path, with_spark: Installed, tmp_path: Path
-) -> None:
+def test_code_of_a_notebook_is_done_from_the_wheel(notebook, with_spark, tmp_path):
     folder = copy_example("customer", tmp_path).checkout / "examples" / "notebooks"
     folder.mkdir()
     cells = json.loads(notebook.read_text("utf-8"))["cells"]

@@ -21,7 +21,6 @@ def cluster(tmp_path_factory):
 
 
 def commands():
-    """What runs on this machine."""
     return [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
 
 

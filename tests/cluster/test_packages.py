@@ -97,7 +97,6 @@ def test_core_needs_neither_spark_nor_arrow_nor_kubernetes(packages: Path) -> No
 
 
 def needs(wheel: Path) -> set[str]:
-    """What a wheel needs without any extra."""
     found = [Requirement(each) for each in metadata_of(wheel)["Requires-Dist"]]
     return {each.name for each in found if not each.marker}
 

@@ -77,7 +77,6 @@ class FakeNode:
                 self._test(each)
 
     def stop(self) -> None:
-        """End the operator's process, as when its pod is deleted."""
         if self._operator is not None:
             self._operator.process.terminate()
             self._operator.ended()
@@ -232,14 +231,12 @@ class Room:
         return Release(self.cluster)
 
     def resources(self) -> dict[str, tuple[str, object]]:
-        """UID and spec of all of our resources, by kind and name."""
         return {
             f"{each['kind']}/{each['metadata']['name']}": (each["metadata"]["uid"], each["spec"])
             for each in self.cluster.kubectl.list(",".join(CRDS), ROOM)
         }
 
     def ours(self, kinds: str) -> str:
-        """Names of what there is of the chart, of some kinds, in all namespaces."""
         selected = f"--selector=app.kubernetes.io/instance={RELEASE}"
         return self.cluster.kubectl("get", kinds, "--all-namespaces", selected, "--output", "name")
 
@@ -262,7 +259,6 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 def block(page: str, beginning: str) -> str:
-    """The block of a page that begins so, without the indentation of a list."""
     (found,) = [each for each in recipes(page) if each.startswith(beginning)]
     return found
 
@@ -305,7 +301,6 @@ def declare(room: Room) -> dict[str, tuple[str, object]]:
 
 
 def images_of(room: Room) -> set[str]:
-    """Images of all pods of the release, tests among them."""
     pods = room.release.manifest().pods()
     return {container["image"] for _, spec in pods for container in spec["containers"]}
 

@@ -15,7 +15,6 @@ WEEK = "{0} >= TIMESTAMP '2013-02-04' AND {0} < TIMESTAMP '2013-02-11'"
 
 
 def counted(spark: SparkSession, frame: DataFrame, column: str) -> dict[str, int]:
-    """Rows of one week in February, and what was known of files before any was opened."""
     rows = frame.where(WEEK.format(column)).count()
     last = skipping.statistics(spark).recent[-1]
     return {"rows": rows, "files": last.files, "opened": last.kept_files}

@@ -32,7 +32,6 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def own_namespace(cluster: Cluster) -> AsyncIterator[str]:
-    """A namespace of the test's own in that cluster."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, name))
     yield name
@@ -41,6 +40,5 @@ async def own_namespace(cluster: Cluster) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="session")
 def spark_plane(control_plane: RealCluster) -> RealCluster:
-    """The cluster of all tests, with the kinds of Spark's operators."""
     install_spark_crds(control_plane.kubectl)
     return control_plane

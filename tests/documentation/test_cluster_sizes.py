@@ -84,10 +84,8 @@ def test_the_driver_keeps_no_more_tasks_than_spark_retains() -> None:
 def test_the_examples_ask_for_what_was_derived(cluster: Cluster) -> None:
     found = sizes(measured(last_run()), cluster)
     run = RunSettings.model_validate(yaml.safe_load(example(cluster, found))["spec"]["run"])
-    assert run.spark is not None
     assert refusals(run.spark) == ()
     assert run.spark.spark_conf["spark.sql.shuffle.partitions"] == str(found.partitions)
-    assert run.spark.executor is not None
     assert run.spark.executor.instances == cluster.executors
 
 

@@ -67,7 +67,6 @@ def test_nothing_can_be_left_out_of_a_smallest_input(code: str, tmp_path: Path) 
 
 
 def words(finding: Finding) -> tuple[str, ...]:
-    """The texts of a finding, without its place in a file."""
     texts = (finding.code, finding.resource, finding.path, finding.message)
     return (*texts, finding.found, finding.expected, finding.hint)
 

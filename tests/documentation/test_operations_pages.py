@@ -56,9 +56,7 @@ def kubectl_on_path(plane: ControlPlane, folder: Path) -> Path:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_recovery_prints_what_the_page_shows(
-    own_control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recovery_prints_what_the_page_shows(own_control_plane, tmp_path, monkeypatch):
     programs, folder = kubectl_on_path(own_control_plane, tmp_path / "programs"), tmp_path / "home"
     folder.mkdir()
     own_control_plane.install_crds()
@@ -143,7 +141,6 @@ def read_only_recipes() -> list[str]:
 
 
 def policies_in(page: Path) -> list[str]:
-    """The objects that a page shows as text."""
     texts = [block.text for block in blocks_of(page) if block.text.startswith("apiVersion:")]
     assert texts, page
     return texts
@@ -161,7 +158,6 @@ def commands_in(page: Path) -> list[Command]:
 
 
 def values_in(page: Path) -> list[str]:
-    """The blocks of a page that begin with a value of the chart."""
     blocks = (block for block in blocks_of(page) if block.language == "text" and block.lines)
     return [block.text for block in blocks if block.lines[0].partition(":")[0] in KEYS]
 

@@ -57,9 +57,7 @@ def test_help_fits_80_columns_shows_no_empty_default_and_imports_no_spark(comman
         (("crds",), 0),
     ],
 )
-def test_what_needs_no_data_imports_no_spark(
-    tmp_path: Path, arguments: tuple[str, ...], code: int
-) -> None:
+def test_what_needs_no_data_imports_no_spark(tmp_path, arguments, code):
     model = str(Shop(tmp_path).write())
     filled = [argument.format(model=model) for argument in arguments]
     done = subprocess.run(
@@ -73,10 +71,8 @@ def test_what_needs_no_data_imports_no_spark(
 def test_a_reader_that_goes_away_is_no_fault(command: str) -> None:
     """As `snaploom crds | head -1` does, with more text than a pipe holds."""
     process = subprocess.Popen([BIN, command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.stderr is not None
     errors = process.stderr.read().decode()
     process.stderr.close()
     assert (process.wait(), errors) == (0, "")

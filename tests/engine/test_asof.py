@@ -34,7 +34,6 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def loom(**as_of: Any) -> Loom:
-    """Orders with the rate of their currency at their own time."""
     rule = {"parentField": "at", "childField": "since", **as_of}
     other = {"dataSource": "rate", "asOf": rule}
     return Loom("order", [other], [same_key("key", "order rate")])
@@ -56,7 +55,6 @@ def frames(
 
 
 def values(woven: Woven) -> list[int | None]:
-    """The value of the rate of each order, in their order."""
     rows = woven.frame.selectExpr("data.n", "rate.data.value").orderBy("n").collect()
     return [row.value for row in rows]
 
@@ -204,9 +202,7 @@ def test_intervals_hold_up_to_their_end_and_fail_where_they_overlap(
         ]
 
 
-def test_tie_is_named_by_key_and_time_and_only_where_a_row_meets_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_tie_is_named_by_key_and_time_and_only_where_a_row_meets_it(spark, tmp_path):
     later = START + timedelta(hours=1)
     rates = [(1, START), (1, START), (2, later), (2, later), (3, START)]
     orders = [(1, later), (1, later), (2, START), (3, later)]
@@ -226,9 +222,7 @@ ORDER = {"timestamp_ntz": [START, START + timedelta(days=3), START + timedelta(d
 
 
 @pytest.mark.parametrize("type_", ORDER)
-def test_every_kind_of_time_is_compared_and_bounded_by_the_tolerance(
-    spark: SparkSession, tmp_path: Path, type_: str
-) -> None:
+def test_every_kind_of_time_is_compared_and_bounded_by_the_tolerance(spark, tmp_path, type_):
     first, second, third = ORDER[type_]
     is_time = type_ in ("timestamp_ntz", "timestamp", "date")
     bound: dict[str, Any] = {"tolerance": "P3D"} if is_time else {"numberTolerance": 3}
@@ -251,9 +245,7 @@ def test_nan_is_no_time_and_negative_zero_is_zero(spark: SparkSession, tmp_path:
 @pytest.mark.parametrize(
     ("zone", "found"), [("America/New_York", [None, 0]), ("UTC", [0, 0]), ("Asia/Tokyo", [0, 0])]
 )
-def test_day_begins_in_the_stated_zone(
-    spark: SparkSession, tmp_path: Path, zone: str, found: list[int | None]
-) -> None:
+def test_day_begins_in_the_stated_zone(spark, tmp_path, zone, found):
     hours = [(1, datetime(2024, 1, 1, hour, tzinfo=UTC)) for hour in (4, 5)]
     made = frames(spark, hours, [], "timestamp")
     made["rate"] = spark.createDataFrame(
@@ -262,9 +254,7 @@ def test_day_begins_in_the_stated_zone(
     assert values(weave_into(tmp_path, loom(timeZone=zone).weave(made), spark)) == found
 
 
-def test_children_above_and_below_an_as_of_child_are_joined(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_children_above_and_below_an_as_of_child_are_joined(spark, tmp_path):
     """Lines of an order, each with the price of its own time, and the list that the price is of."""
     lines = {"dataSource": "line", "transformations": {"groupBy": {"fieldNames": ["order"]}}}
     price = {"dataSource": "price", "asOf": {"parentField": "at", "childField": "since"}}
@@ -312,7 +302,6 @@ def test_times_that_do_not_compare_are_a_missing_field(spark: SparkSession, case
     made["rate"] = made["rate"].selectExpr("key", f"CAST(NULL AS {type_}) AS since")
     schemas = {"": made["order"].schema, "rate": made["rate"].schema}
     outcome = check_schemas(model.tree, schemas, model.settings, model.by_name)
-    assert outcome.stop is not None
     assert (outcome.stop.side.source, outcome.stop.field) == ("rate", "since")
     assert words in str(outcome.stop.error())
 
@@ -324,7 +313,6 @@ def test_absent_column_of_either_side_is_a_missing_field(spark: SparkSession) ->
         lacking = {**made, source: made[source].drop(column)}
         schemas = {"": lacking["order"].schema, "rate": lacking["rate"].schema}
         outcome = check_schemas(model.tree, schemas, model.settings, model.by_name)
-        assert outcome.stop is not None
         assert (outcome.stop.side.source, outcome.stop.field) == (source, column)
 
 
@@ -342,9 +330,7 @@ def test_snapshots_woven_together_are_counted_each(spark: SparkSession, tmp_path
         (2, 1, 1, 0), (2, 0, 0, 1)]  # fmt: skip
 
 
-def test_rows_without_a_match_are_distinguished_by_key_and_time(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_without_a_match_are_distinguished_by_key_and_time(spark, tmp_path):
     model = Loom(
         "order",
         [{"dataSource": "rate", "asOf": {"parentField": "at", "childField": "since"}}],

@@ -43,7 +43,6 @@ SCHEMA = (
 def test_a_path_finds_its_field_whatever_its_case(path, parts, data_type):
     found = find_field(SCHEMA, path)
 
-    assert found is not None
     assert (found.parts, found.data_type.simpleString()) == (parts, data_type)
 
 
@@ -58,7 +57,6 @@ def test_a_path_that_leads_nowhere_finds_nothing(path):
 def test_a_found_field_knows_its_metadata_and_how_to_be_read():
     found = find_field(SCHEMA, "`od``d`.`x y`")
 
-    assert found is not None
     assert (found.expression, found.path) == ("`od``d`.`X y`", "`od``d`.`X y`")
     assert find_field(SCHEMA, "id").metadata == {"comment": "key"}  # type: ignore[union-attr]
 
@@ -213,9 +211,7 @@ def test_every_level_has_ids_of_its_own_and_may_be_null() -> None:
         ),
     ],
 )
-def test_names_in_other_letters_are_found_at_every_level(
-    schema: spark.StructType, found: list[str]
-) -> None:
+def test_names_in_other_letters_are_found_at_every_level(schema, found):
     assert renamed(schema, iceberg_schema(NESTED)) == found
 
 
@@ -234,9 +230,7 @@ def test_types_that_iceberg_does_not_have_are_refused(kind: spark.DataType) -> N
         (struct(**{"a b": spark.LongType()}), "`a b`", "Delta does not allow"),
     ],
 )
-def test_columns_that_delta_does_not_have_are_refused(
-    schema: spark.StructType, path: str, message: str
-) -> None:
+def test_columns_that_delta_does_not_have_are_refused(schema, path, message):
     (fault,) = schema_faults(schema, DataFormat.DELTA)
     assert (fault.path, message in fault.message) == (path, True)
     assert schema_faults(schema, DataFormat.ICEBERG) == ()

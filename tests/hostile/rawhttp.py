@@ -58,12 +58,10 @@ async def raw_connection(
 
 
 def request(body: bytes, *headers: str) -> bytes:
-    """A review as it is sent, with headers of its own."""
     lines = ["POST /validate HTTP/1.1", "Host: webhook", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def certificate_of(connection: RawConnection) -> bytes:
-    """The certificate that the other side showed."""
     shown: bytes = connection.writer.get_extra_info("ssl_object").getpeercert(True)
     return shown

@@ -67,7 +67,6 @@ class Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
         self._process = process
-        assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{folder}\n")
         process.stdin.flush()
@@ -80,7 +79,6 @@ class Worker:
         return {"died": f"{process.returncode}", "folder": str(folder)}
 
     def close(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -124,7 +122,6 @@ def faults_of(mutation: Mutation, good: Place, worker: Worker, folder: Path) -> 
     found = worker.judge(folder)
     faults = [f"{mutation.name}: {found}"] if "died" in found else []
     outcomes = found.get("outcomes", {})
-    assert isinstance(outcomes, dict)
     for command, outcome in outcomes.items():
         if "CRASH" in outcome["ended"] or outcome["ended"] == "too slow":
             faults.append(f"{mutation.name}: {command}: {outcome}")
@@ -136,13 +133,10 @@ def faults_of(mutation: Mutation, good: Place, worker: Worker, folder: Path) -> 
     return faults
 
 
-def test_a_good_folder_is_used_by_every_command(
-    good: Place, worker: Worker, tmp_path: Path
-) -> None:
+def test_a_good_folder_is_used_by_every_command(good, worker, tmp_path):
     shutil.copytree(good.root, tmp_path / "copy")
     found = worker.judge(tmp_path / "copy")
     outcomes = found["outcomes"]
-    assert isinstance(outcomes, dict)
     assert {name: each["ended"] for name, each in outcomes.items()} == {
         **dict.fromkeys(outcomes, "exit 0"),
         "query": "used",
@@ -153,9 +147,7 @@ def test_a_good_folder_is_used_by_every_command(
 
 
 @pytest.mark.timeout(7200 if PROVING else 600)
-def test_no_hostile_folder_does_anything_but_fail(
-    good: Place, worker: Worker, tmp_path: Path
-) -> None:
+def test_no_hostile_folder_does_anything_but_fail(good, worker, tmp_path):
     faults = [
         fault
         for number, mutation in enumerate(mutations(SEED, OF_BYTES, OF_JSON))
@@ -174,9 +166,7 @@ def client() -> Iterator[OpenSearchClient]:
 
 
 def forge(client: OpenSearchClient, **changes: object) -> None:
-    """Write into the state's document what an enemy would."""
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     document = {**found.source["document"], **changes}
     assert client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
 
@@ -217,7 +207,6 @@ def test_vacuum_deletes_no_index_that_has_no_rows_of_ours(client: OpenSearchClie
 def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: object) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     client.put(OWN_INDEX, KEY, {**found.source, "document": document}, found)
     with pytest.raises(IndexUnreadable):
         OpenSearchIndexStore(client, key=KEY).read()
@@ -226,7 +215,6 @@ def test_a_state_of_another_form_is_damaged(client: OpenSearchClient, document: 
 def test_a_state_of_another_target_is_damaged(client: OpenSearchClient) -> None:
     dropped(client)
     found = client.get(OWN_INDEX, KEY)
-    assert found is not None
     state = found.source["document"]["state"].replace(URI, f"{URI}2")
     forge(client, state=state)
     with pytest.raises(IndexUnreadable, match="damaged"):
@@ -244,9 +232,7 @@ def parts(place: Place) -> list[Path]:
     return sorted((place.base / folder_name("/data/neighbour")).glob("*.parquet"))
 
 
-def test_a_directory_of_another_index_is_not_removed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_directory_of_another_index_is_not_removed(tmp_path, caplog):
     place = make_good(tmp_path)
     before = parts(place)
     store = FolderBase(LocalObjectStore(place.base, create=False)).index(URI)
@@ -368,9 +354,7 @@ def label(state: dict[str, dict[str, list[dict[str, list[dict[str, object]]]]]])
 
 
 @pytest.mark.parametrize("change", [where, label])
-def test_sql_of_a_forged_state_runs_nothing(
-    spark: SparkSession, lake: Lake, change: Callable[[object], None]
-) -> None:
+def test_sql_of_a_forged_state_runs_nothing(spark, lake, change):
     builder = built(spark, lake)
     forge_state(lake, change)
     lake.add("2024-02-01", 7)
@@ -383,9 +367,7 @@ def test_sql_of_a_forged_state_runs_nothing(
     "content", [b"", b"[" * 100_000, b"PAR1" + b"\xff" * 64 + b"PAR1", b"\0" * 4096]
 )
 @pytest.mark.parametrize("name", ["*/manifest/*.json", "*/segments/*.parquet"])
-def test_a_query_over_a_broken_index_reads_every_file(
-    spark: SparkSession, lake: Lake, name: str, content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_query_over_a_broken_index_reads_every_file(spark, lake, name, content, caplog):
     built(spark, lake)
     for path in Path(lake.base).glob(name):
         path.write_bytes(content)

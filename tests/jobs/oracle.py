@@ -424,7 +424,6 @@ def _field_missing(node: Node, parent: Table, own: Table) -> str | None:
 
 
 def _serves(declared: str, found: str, component: Component, wanted: str) -> bool:
-    """Whether a column gives the keys of its declared type: an equal one, or one that widens."""
     if declared == found or (found == "integer" and declared in ("long", "double")):
         return True
     is_whole = {declared, found} <= _INTEGERS

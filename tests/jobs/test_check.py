@@ -20,7 +20,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    """Two snapshots that no test changes."""
     shop = Shop(tmp_path_factory.mktemp("sound")).with_two_days()
     assert shop.run().code == 0
     return shop
@@ -28,7 +27,6 @@ def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture
 def folder(published: Shop, tmp_path: Path) -> Path:
-    """A copy of the published folder, to be damaged."""
     return Path(shutil.copytree(published.published, tmp_path / "wide"))
 
 
@@ -46,7 +44,6 @@ def a_file(folder: Path) -> Path:
 
 
 def entry_of(folder: Path, path: Path) -> Path:
-    """The entry of the log that published a file."""
     entries = folder.glob("metadata/manifest/*.json")
     return next(entry for entry in entries if path.name in entry.read_text())
 
@@ -209,9 +206,7 @@ def test_what_cannot_be_a_folder_is_refused_with_what_to_do(spark, place: str) -
 
 
 @pytest.mark.parametrize("name", ["loop", "a\0b"])
-def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(
-    tmp_path: Path, name: str
-) -> None:
+def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(tmp_path, name):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     result = snaploom("check", "wide", "-f", tmp_path / name)
     assert result.code == 2

@@ -113,7 +113,6 @@ def test_run_in_a_cluster_holds_a_lease_of_kubernetes(
     state = loom.state()
     assert len(state.live) == 2
     assert state.claims == {}
-    assert state.identity is not None
     assert (state.identity.namespace, state.identity.uid) == (namespace, stored["uid"])
     lease = kubectl.get("leases.coordination.k8s.io", lease_name(loom.uri), namespace)
     assert lease["metadata"]["labels"]["snaploom.io/run"] == RUN

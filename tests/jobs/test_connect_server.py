@@ -29,7 +29,6 @@ OFF = {"spark.snaploom.skipping.enabled": "false"}
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Path:
-    """Twenty files of a hundred numbers each, and an index of them."""
     files = str(tmp_path / "numbers")
     spark.range(2_000).repartitionByRange(20, "id").write.parquet(files)
     skipping_index(spark, str(tmp_path / "indexes")).on_path(files).add_min_max("id").build()

@@ -57,7 +57,6 @@ def loom(tmp_path: Path) -> Loom:
 
 
 def versions(spark: SparkSession, loom: Loom, child: str = "customer") -> set[tuple[str, ...]]:
-    """Versions that stand in one row together."""
     found = snaploom.read(spark, loom.uri).selectExpr(
         "snapshot_epoch", "data.version", f"{child}.data.version AS other"
     )
@@ -70,9 +69,7 @@ def weave(stages: Stages, spark: SparkSession, loom: Loom, **settings: Any) -> W
 
 
 @pytest.mark.parametrize(("first", "then"), PAIRS)
-def test_sources_replaced_at_any_stage_are_published_of_one_moment(
-    spark, loom, first, then
-) -> None:
+def test_sources_replaced_at_any_stage_are_published_of_one_moment(spark, loom, first, then):
     stages = Stages()
     stages.at(first, partial(replace, loom, "customer"))
     stages.at(then, partial(replace, loom, "order"))

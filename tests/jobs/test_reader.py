@@ -41,7 +41,6 @@ def woven_days(loom: Loom, spark, *days: int) -> None:
 
 
 def counts(frame) -> dict[int, int]:
-    """Rows by day of January, from the partition column."""
     rows = frame.groupBy("snapshot_epoch").count().collect()
     return {(row[0] - 1_704_067_200_000) // 86_400_000 + 1: row[1] for row in rows}
 
@@ -220,9 +219,7 @@ def parquet_rows(spark, tmp_path_factory) -> list[dict]:
 
 
 @pytest.mark.parametrize(("data_format", "compression"), WRITABLE)
-def test_every_type_comes_back_as_from_parquet(
-    spark, loom, parquet_rows, data_format, compression
-) -> None:
+def test_every_type_comes_back_as_from_parquet(spark, loom, parquet_rows, data_format, compression):
     loom.write("order", 1, all_types())
     loom.folder |= {"dataFormat": data_format, "dataCompression": compression}
     assert loom.weave(spark).report.message == ""

@@ -100,7 +100,6 @@ def test_deletion_leaves_a_table_that_is_not_ours(spark, loom, owner) -> None:
 
 @pytest.fixture
 def shop(spark, tmp_path: Path) -> Shop:
-    """One day of orders and customers."""
     return Shop(tmp_path).with_data()
 
 

@@ -27,7 +27,6 @@ THIRD_DAY = "2024-05-03"
 
 @pytest.fixture
 def shop(spark, tmp_path: Path) -> Shop:
-    """One day of orders and customers."""
     return Shop(tmp_path).with_data()
 
 
@@ -95,9 +94,7 @@ def test_what_was_known_is_read_by_its_time_until_it_is_removed(spark, shop) -> 
     assert amounts(spark, shop, known_at=ended["deletedAt"]) == [1.0, 1.0]
 
 
-def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(
-    spark, shop
-) -> None:
+def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(spark, shop):
     for day in (SECOND_DAY, THIRD_DAY):
         shop.day("orders", ORDERS, day)
         shop.day("customers", ORDERS[:1], day)

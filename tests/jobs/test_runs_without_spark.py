@@ -86,7 +86,6 @@ def test_a_run_with_nothing_to_weave_ends_as_with_spark(spark, loom, change) -> 
     loom.weave(spark)
     change(loom)
     found, expected = idle(loom), loom.weave(spark)
-    assert found is not None
     assert outcome(found.report) == outcome(expected.report)
     assert list(found.events) == expected.events
 

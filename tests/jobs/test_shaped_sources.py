@@ -143,7 +143,6 @@ def orders() -> pa.Table:
 
 
 def sorted_ids(loom: Loom) -> bool:
-    """Whether every id was published, once."""
     found = duckdb.sql(f"SELECT data.id FROM read_parquet('{loom.out}/data/*/*') ORDER BY 1")
     return [row[0] for row in found.fetchall()] == list(range(ROWS))
 

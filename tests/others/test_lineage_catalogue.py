@@ -106,7 +106,6 @@ class Catalogue:
     """What the API needs."""
 
     def get(self, path: str, **query: str) -> Any:
-        """What the API answers."""
         place = f"{self.url}/v1/{path}?{urllib.parse.urlencode(query)}"
         return _ask(place, {"Authorization": f"Bearer {self.token}"})
 
@@ -226,7 +225,6 @@ def lineage_of(catalogue: Catalogue, name: str) -> Any:
 
 
 def names(found: Any) -> dict[str, str]:
-    """Names of the datasets that are shown, by id."""
     return {key: one["name"] for key, one in found["nodes"]["datasets"].items()}
 
 

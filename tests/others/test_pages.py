@@ -35,7 +35,6 @@ def python(script: str, *arguments: str, packages: str, **environment: str) -> s
 
 
 def block_of_page(package: str, folder: Path) -> str:
-    """The block of the page that imports a package, with a folder of its own as its place."""
     assert snaploom("init", folder / "shop").code == 0
     blocks = blocks_of(DOCS / "how-to" / "orchestrators.md")
     (block,) = (one for one in blocks if one.language == "python" and package in one.text)

@@ -12,11 +12,9 @@ from snaploom.output.folder import Folder
 
 @pytest.fixture(params=["local", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    """An empty place on each of them."""
     return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
 
 
 @pytest.fixture
 def folder(store: ObjectStore) -> Folder:
-    """One that was begun there."""
     return a_folder(store)

@@ -18,7 +18,6 @@ PAGE = DOCS / "operating" / "backup.md"
 
 
 def order_of_the_page() -> list[str]:
-    """What the page copies of a folder, in its order."""
     commands = [c.text for b in blocks_of(PAGE) if b.language == "console" for c in commands_of(b)]
     copies = [text for text in commands if text.startswith("cp -r ")]
     return [name for text in copies for name in re.findall(r"my-model/wide/([\w./]+)", text)]

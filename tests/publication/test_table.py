@@ -1,10 +1,13 @@
 """A table's commit is the publication, and the log follows it, whatever dies between."""
 
+import io
 import json
 from collections.abc import Callable
 from itertools import count, islice
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.storage import tablefolders
 from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
@@ -24,6 +27,7 @@ from support.storage.folders import (
 from support.storage.tablefolders import (
     DELTA,
     OF_CATALOG,
+    PlainCatalogTable,
     PlainLibrary,
     data_files,
     delta_actions,
@@ -66,7 +70,6 @@ from snaploom.types.schemas import parse_schema, schema_text
     params=[tablefolders.TABLE, OF_CATALOG, DELTA], ids=["folder", "catalog", "delta"], autouse=True
 )
 def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FolderSettings:
-    """Settings of tables of both kinds, which are those of all folders here."""
     monkeypatch.setattr(tablefolders, "TABLE", request.param)
     chosen: FolderSettings = request.param
     return chosen
@@ -160,9 +163,7 @@ def test_run_that_hears_nothing_after_the_table_has_its_commit_keeps_the_files()
     assert is_whole(store)
 
 
-def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_away(
-    store: ObjectStore,
-) -> None:
+def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_away(store):
     rival = table_folder(store)
     outcomes: list[object] = []
     late = opened(store, lambda: outcomes.append(published_in_table(rival, 0)))
@@ -190,9 +191,7 @@ def test_restatement_of_what_another_run_ended_changes_nothing(store: ObjectStor
     assert (is_whole(store), data_files(store)) == (True, set(rival.read().tombstoned_files))
 
 
-def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
-    store: ObjectStore,
-) -> None:
+def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(store):
     def collect() -> None:
         rival = opened(store)
         found = find_garbage(store, rival.log.read(), now() + DAY, 0)
@@ -215,9 +214,7 @@ def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: Objec
     assert folder.log.read().live
 
 
-def test_whole_log_that_is_lost_is_written_again_from_the_table(
-    folder: Folder, settings: FolderSettings
-) -> None:
+def test_whole_log_that_is_lost_is_written_again_from_the_table(folder, settings):
     for number in (0, 1, 2):
         published_in_table(folder, number)
     restated(folder, 1)
@@ -286,6 +283,7 @@ def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectS
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published_in_table(folder, 0)
+    PlainCatalogTable(folder.store, "").drop()
     assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()
 
@@ -294,7 +292,6 @@ OF_DELTA = pytest.mark.parametrize("settings", [DELTA], ids=["delta"], indirect=
 
 
 def put_by_another(store: ObjectStore, *actions: dict[str, Any]) -> None:
-    """The next version of a Delta table, by a writer that is not ours."""
     lines = [{"commitInfo": {"operation": "OPTIMIZE", "userMetadata": "ours"}}, *actions]
     document = "\n".join(map(json.dumps, lines))
     store.put_if_absent(delta_key(len(versions(store)) + 1), document.encode())
@@ -315,6 +312,31 @@ def test_commits_of_others_stay_and_a_restatement_puts_our_rows_back(folder: Fol
     assert is_whole(folder.store)
 
 
+@OF_DELTA
+def test_check_finds_what_others_changed_in_a_table_of_delta(folder: Folder) -> None:
+    for number in (0, 1):
+        published_in_table(folder, number)
+    state, ours = folder.log.read(), files_of_table(folder.store)["0"]
+    assert list(check_table(folder.store, state)) == []
+    compacted = io.BytesIO()
+    pq.write_table(pa.table({"a": range(5)}), compacted)
+    folder.store.put("data/day=0/a.parquet", compacted.getvalue())
+    removed = [{"remove": {"path": path.removeprefix("data/")}} for path in ours]
+    put_by_another(
+        folder.store, *removed,
+        {"add": {"path": "day=0/a.parquet", "partitionValues": {"day": "0"}}},
+        {"add": {"path": "day=7/a.parquet", "partitionValues": {"day": "7"},
+                 "stats": '{"numRecords": 3}'}},
+    )  # fmt: skip
+    found = [(one.snapshot, one.message) for one in check_table(folder.store, state)]
+    place = f"{folder.store.uri}data/"
+    assert found == [
+        (day(0), f"{place} shows 5 rows of it, and 20 were published: another writer changed "
+         "the table"),
+        (None, f"{place} shows 3 rows of a snapshot that is not published"),
+    ]  # fmt: skip
+
+
 METADATA = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns": ["day"]}
 
 
@@ -328,9 +350,7 @@ METADATA = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns":
         ({"metaData": {**METADATA, "schemaString": "delta.invariants"}}, "delta.invariants"),
     ],
 )
-def test_table_that_others_made_what_we_do_not_write_is_left_as_it_is(
-    folder: Folder, action: dict[str, Any], found: str
-) -> None:
+def test_table_that_others_made_what_we_do_not_write_is_left_as_it_is(folder, action, found):
     published_in_table(folder, 0)
     put_by_another(folder.store, action)
     before = keys(folder.store, "")
@@ -390,9 +410,7 @@ def test_columns_of_a_table_grow_in_depth_and_may_be_null(folder: Folder) -> Non
         (columns(a=array("long")), "a is array<long>"),
     ],
 )
-def test_snapshot_that_a_table_of_delta_cannot_take_is_refused(
-    folder: Folder, schema: str, found: str
-) -> None:
+def test_snapshot_that_a_table_of_delta_cannot_take_is_refused(folder, schema, found):
     published_in_table(folder, 0)
     before = versions(folder.store)
     with pytest.raises(HistoryIncompatible) as caught:

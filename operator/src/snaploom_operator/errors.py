@@ -48,12 +48,7 @@ class WatchExpired(ClusterError):
 
 
 class TooManyRequests(ClusterError):
-    """The API server limits the request rate.
-
-    Args:
-        message: its message.
-        after: seconds to wait.
-    """
+    """The API server limits the request rate; `after` are the seconds to wait."""
 
     def __init__(self, message: str, *, after: float) -> None:
         super().__init__(message)

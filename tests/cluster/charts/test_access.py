@@ -138,7 +138,6 @@ def granted(table: dict[str, str], namespace: str) -> set[Right]:
 
 
 def questions(table: dict[str, str], namespace: str) -> list[Right]:
-    """Every verb on every resource of a table."""
     return [Right(verb, resource, namespace) for resource in table for verb in VERBS]
 
 
@@ -238,9 +237,7 @@ def test_people_have_our_kinds_by_the_roles_that_they_have(release: Release) -> 
 
 
 @pytest.mark.parametrize("component", ["operator", "webhook", "pages", "spark"])
-def test_what_helm_test_asks_is_answered_as_it_should_be(
-    release: Release, component: str, tmp_path: Path
-) -> None:
+def test_what_helm_test_asks_is_answered_as_it_should_be(release, component, tmp_path):
     done = run_helm_test(release, component, tmp_path)
     assert (done.stdout, done.returncode) == ("", 0)
 
@@ -255,7 +252,6 @@ def test_helm_test_fails_where_a_right_is_missing(release: Release, tmp_path: Pa
 
 
 def set_verbs(kubectl: Kubectl, verbs: list[str]) -> None:
-    """Change what the webhook may do."""
     patch = [{"op": "replace", "path": "/rules/0/verbs", "value": verbs}]
     role = ["clusterrole", "snaploom-webhook", "--type=json", "--patch", json.dumps(patch)]
     kubectl("patch", *role)

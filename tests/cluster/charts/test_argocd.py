@@ -74,7 +74,6 @@ def perform(kind: str, action: str, resource: Raw) -> Any:
 
 
 def offered(resource: Raw) -> set[str]:
-    """Actions that can be chosen."""
     found = run_script(actions(resource["kind"])["discovery.lua"], resource)
     return {name for name, action in found.items() if not action["disabled"]}
 
@@ -119,7 +118,6 @@ def test_every_action_on_offer_is_defined(kind: str) -> None:
 
 
 def bare(kind: str, **metadata: Any) -> Raw:
-    """A resource with few fields."""
     return {"kind": kind, "metadata": {"name": "flights", **metadata}, "spec": {}}
 
 

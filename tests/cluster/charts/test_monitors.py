@@ -52,7 +52,6 @@ def exported() -> set[str]:
 
 
 def queried(expression: str) -> set[str]:
-    """Names of the series in an expression."""
     return set(re.findall(r"\bsnaploom_[a-z_]+", expression))
 
 

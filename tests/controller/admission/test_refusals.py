@@ -9,12 +9,13 @@ import pytest
 from support.declared.declarations import files, spoilt
 from support.operator.reviews import VerdictsInProcess, a_review
 
-from snaploom_operator.admission.judge import MOST_WAITING, Judge
-from snaploom_operator.admission.shares import (
+from snaploom_operator.admission.judge import (
     FREE_REFUSALS,
     HALF_LIFE_SECONDS,
     LONGEST_WAIT_SECONDS,
     MOST_REMEMBERED,
+    MOST_WAITING,
+    Judge,
     RefusalThrottle,
 )
 from snaploom_operator.settings import AdmissionSettings
@@ -90,9 +91,7 @@ def wrong(namespace: str) -> bytes:
 RIGHT = json.dumps(a_review(files("a"))).encode()
 
 
-async def test_a_namespace_that_is_refused_again_and_again_waits(
-    judge: Judge, waits: list[float]
-) -> None:
+async def test_a_namespace_that_is_refused_again_and_again_waits(judge, waits):
     for _ in range(FREE + 5):
         assert not (await judge.judge(wrong("bad"))).answer.is_allowed
     assert 0 < len(waits) < 5

@@ -22,7 +22,7 @@ from support.operator.reviews import (
 )
 from support.runner.proofscope import within_work
 
-from snaploom_operator.admission.judge import Judge, Judgement, Outcome
+from snaploom_operator.admission.judge import Judge, Judgement, Outcome, SharedThreads
 from snaploom_operator.admission.request import (
     Answer,
     Refusal,
@@ -31,7 +31,6 @@ from snaploom_operator.admission.request import (
     passes_unread,
     refusal_text,
 )
-from snaploom_operator.admission.shares import SharedThreads
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.settings import AdmissionSettings
 
@@ -134,14 +133,11 @@ FOREIGN = {"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}
         pytest.param(WRONG, None, {"operation": "CONNECT"}, id="connect"),
     ],
 )
-def test_what_must_pass_passes_however_wrong_it_is(
-    judge: Judge, new: Raw, old: Raw | None, changes: Raw
-) -> None:
+def test_what_must_pass_passes_however_wrong_it_is(judge, new, old, changes):
     assert passes_unread(a_request(new, old, **changes), {OUR_USER})
     settings = AdmissionSettings(passed_users=(OUR_USER,))
     ours = Judge(store_of([]), settings, ThreadPoolExecutor(1), VerdictsInProcess())
     found = judged(ours, json.dumps(a_review(new, old, **changes)).encode())
-    assert found is not None
     assert (found.outcome, found.answer.warnings) == (Outcome.PASSED, ())
 
 
@@ -160,8 +156,6 @@ def test_what_is_to_be_judged_does_not_pass_unread(new: Raw | None, old: Raw | N
 def test_a_dry_run_is_judged_as_any_other(judge: Judge) -> None:
     bodies = [json.dumps(a_review(output("new"), dryRun=dry)).encode() for dry in (True, False)]
     first, second = (judged(judge, body) for body in bodies)
-    assert first is not None
-    assert second is not None
     assert first.document == second.document
 
 
@@ -184,7 +178,6 @@ def test_of_very_many_warnings_the_first_are_written_and_the_others_counted() ->
 def test_a_long_refusal_counts_what_is_left_out() -> None:
     others = [{"dataSource": "customer", "fieldName": f"f{n}"} for n in range(400)]
     answer = answered(output(**{"dataModel.otherDataSources": others}))
-    assert answer.refusal is not None
     assert len(answer.refusal.findings) == 400
     text = refusal_text(answer.refusal)
     assert len(text) < 20_000
@@ -231,9 +224,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_name_has_its_share_and_others_have_theirs(
-    threads: SharedThreads, work: Work
-) -> None:
+async def test_a_name_has_its_share_and_others_have_theirs(threads, work):
     waiting = [asyncio.create_task(threads.run("bad", work)) for _ in range(10)]
     await until(lambda: work.begun == 2)
     assert await threads.run("good", lambda: "answered") == "answered"

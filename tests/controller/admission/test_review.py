@@ -32,7 +32,6 @@ PASSWORD = {"user": "u", "password": "geheim"}
 
 
 def by_url(url: str) -> Raw:
-    """A source that gives a whole URL."""
     parts = {name: value for name, value in JDBC.items() if name not in ("host", "database")}
     return document("DataSource", "a", {"jdbc": parts | {"url": url}})
 
@@ -123,7 +122,6 @@ def test_what_is_wrong_by_itself_is_refused(raw: Raw, expected: list[str]) -> No
 
 
 def generated(raw: Raw) -> Raw:
-    """The same without a name, which the API server is to generate."""
     return spoilt(raw, "metadata", {"generateName": f"{raw['metadata']['name']}-"})
 
 
@@ -142,9 +140,7 @@ def test_an_output_without_a_name_yet_may_not_share_a_folder() -> None:
 
 
 @pytest.mark.parametrize("beginning", [5, None, "", "Not a name/", "x" * 300])
-def test_what_no_name_can_begin_with_is_refused_or_cut_as_the_api_server_does(
-    beginning: object,
-) -> None:
+def test_what_no_name_can_begin_with_is_refused_or_cut_as_the_api_server_does(beginning):
     answer = answered(spoilt(files("a"), "metadata", {"generateName": beginning}))
     paths = [] if answer.refusal is None else [each.path for each in answer.refusal.findings]
     assert all(path.startswith("metadata.") for path in paths)
@@ -173,7 +169,6 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
     """Codes of the errors that the operator finds."""
     store = store_of([*others, raw])
     entry = store.entry(ref_key(raw))
-    assert entry is not None
     if isinstance(entry.content, Unparsable):
         return {finding.code for finding in entry.content.findings}
     around = checking.ResourceContext(entry.content, store.closure(entry.ref))
@@ -182,11 +177,8 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
 
 
 @pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
-def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(
-    raw: Raw, code: str, path: str
-) -> None:
+def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(raw, code, path):
     answer = answered(raw)
-    assert answer.refusal is not None
     assert [(f.code, f.path) for f in answer.refusal.findings] == [(code, path)]
     assert "geheim" not in str(response(a_request(raw), answer))
     assert "RUNSCRIPT" not in str(response(a_request(raw), answer))
@@ -228,7 +220,6 @@ def test_a_circle_is_refused_whichever_source_closes_it() -> None:
     for raw in ring:
         answer = answered(raw, [other for other in ring if other != raw])
         assert codes(answer) == ["SL155"]
-        assert answer.refusal is not None
         assert answer.refusal.findings[0].resource == f"DataSource/{raw['metadata']['name']}"
         assert answered(raw, [ring[0]] if raw != ring[0] else []).is_allowed
 
@@ -238,7 +229,6 @@ def reads(name: str, *folders: str) -> Raw:
 
 
 def chained(name: str, root: str) -> Raw:
-    """An output of a single source."""
     parts = {"otherDataSources": [], "dataRelationships": []}
     raw = output(name, **{f"dataModel.{part}": value for part, value in parts.items()})
     return spoilt(raw, "spec.dataModel.rootDataSource.dataSource", root)
@@ -269,7 +259,6 @@ def test_an_output_may_read_what_another_publishes() -> None:
 def test_a_folder_that_overlaps_is_refused_for_the_later_output(mine: str, theirs: str) -> None:
     later = output("z", **{"outputFolder.folderUri": mine})
     answer = answered(later, [output("a", **{"outputFolder.folderUri": theirs})])
-    assert answer.refusal is not None
     (finding,) = answer.refusal.findings
     assert (finding.code, finding.resource) == ("SL174", "OutputDataset/z")
     assert "OutputDataset/a" in finding.message
@@ -281,7 +270,6 @@ def test_a_table_of_a_catalog_is_refused_for_the_later_output() -> None:
     for each in outputs:
         each["spec"]["outputFolder"] |= place
     answer = answered(outputs[0], outputs[1:])
-    assert answer.refusal is not None
     (finding,) = answer.refusal.findings
     assert (finding.resource, finding.path) == ("OutputDataset/z", "spec.outputFolder.table")
     assert finding.message == "OutputDataset/a publishes to the same table"
@@ -334,7 +322,6 @@ def test_compression_that_is_not_declared_follows_the_folder() -> None:
 def test_what_the_first_publication_fixed_is_refused(path: str, value: str) -> None:
     published = stored(output(), manifest=MANIFEST)
     answer = answered(spoilt(published, path, value), model(), published)
-    assert answer.refusal is not None
     assert [(f.code, f.path, f.found) for f in answer.refusal.findings] == [("SL192", path, value)]
 
 
@@ -358,6 +345,20 @@ def test_a_new_folder_has_fixed_nothing() -> None:
     ).is_allowed
 
 
+@pytest.mark.parametrize(
+    ("fixed", "codes"), [("of no catalog", []), ("lake.shop.other", ["SL192"])]
+)
+def test_table_may_move_from_the_folder_to_a_catalog_and_not_between_catalogs(
+    fixed: str, codes: list[str]
+) -> None:
+    settings = {**MANIFEST["fixed"], "dataFormat": "ICEBERG", "table": fixed}  # type: ignore[dict-item]
+    iceberg = spoilt(output(), "spec.outputFolder.dataFormat", "ICEBERG")
+    published = stored(iceberg, manifest={**MANIFEST, "fixed": settings})
+    named = {"catalog": "lake", "name": "shop.wide"}
+    answer = answered(spoilt(published, "spec.outputFolder.table", named), model(), published)
+    assert [f.code for f in (answer.refusal.findings if answer.refusal else ())] == codes
+
+
 def test_another_root_is_let_through_where_the_output_accepts_it() -> None:
     published = stored(output(), manifest=MANIFEST)
     changed = spoilt(published, "spec.dataModel.rootDataSource.dataSource", "other")
@@ -370,7 +371,6 @@ def shop() -> list[Raw]:
 
 
 def narrowed() -> tuple[Raw, Raw]:
-    """The relationship as it is, and without the source that the output needs it for."""
     before = shop()[2]
     return before, spoilt(before, "spec.representations.0.dataSources", ["customer", "elsewhere"])
 
@@ -407,7 +407,6 @@ def test_users_of_a_resource_that_stalls_break_as_well() -> None:
     assert "this change breaks OutputDataset/wide; it stalls" in answer.warnings[1]
     assert "DataRelationship/customer-id could not be used any more" in answer.warnings[2]
     refused = answered(after, shop(), before, DENY)
-    assert refused.refusal is not None
     assert [finding.resource for finding in refused.refusal.findings] == ["OutputDataset/wide"]
 
 
@@ -484,9 +483,7 @@ def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> N
     assert answered(after, model(), before).is_allowed
 
 
-def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(monkeypatch):
     monkeypatch.setattr("snaploom_operator.admission.conflicts.DEPENDANTS_JUDGED", 2)
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     before, after = narrowed()
@@ -496,9 +493,7 @@ def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
     assert "checked for 2 of 5" in answer.warnings[-1]
 
 
-def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_large_dependants_no_more_are_judged_than_take_a_moment(monkeypatch):
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     size = size_of(outputs[0]["spec"])
     monkeypatch.setattr("snaploom_operator.admission.conflicts.LARGEST_DEPENDANTS", 3 * size)

@@ -13,7 +13,6 @@ from snaploom_operator.errors import ApiUnavailable
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
-    """A control plane whose servers these tests may stop and start."""
     with running_control_plane(tmp_path_factory.mktemp("outage")) as running:
         yield running
 

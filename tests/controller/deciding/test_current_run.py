@@ -1,7 +1,6 @@
 """A run at work: its phase follows from its application, and every wait has a reason."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.operator.observations import (
@@ -24,7 +23,7 @@ from support.operator.observations import (
 )
 
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, RunAction
+from snaploom.models.run import CurrentPhase, LastPhase, RunAction
 from snaploom_operator.decision import Delete, ObservedOutput, ObservedRuns
 from snaploom_operator.objects import ANNOTATION_PAUSED, ApplicationState, DriverPod, FoundReport
 
@@ -47,12 +46,9 @@ State = ApplicationState
         pytest.param(State.RESUMING, CurrentPhase.SUBMITTED, True, id="resuming"),
     ],
 )
-def test_states_that_are_not_terminal_only_move_the_phase(
-    state: State, phase: CurrentPhase, waits: bool
-) -> None:
+def test_states_that_are_not_terminal_only_move_the_phase(state, phase, waits):
     decision = decided(flying(a_run(), an_application(state)))
     current = current_of(decision)
-    assert current is not None
     assert current.phase is phase
     assert bool(current.waiting_for) is waits
     assert last_of(decision) is None
@@ -66,7 +62,6 @@ def test_state_without_meaning_keeps_the_phase() -> None:
 def test_suspended_application_is_waited_for_without_a_timeout() -> None:
     decision = decided(flying(a_run(since=-90_000), an_application(State.SUSPENDED)))
     current = current_of(decision)
-    assert current is not None
     assert current.stopping is None
     assert current.waiting_for == "its application, which is SUSPENDED"
 
@@ -75,7 +70,6 @@ def test_wait_names_what_the_drivers_pod_waits_for() -> None:
     pod = DriverPod("driver", RUN, "Pending", "ImagePullBackOff: no such image")
     decision = decided(flying(a_run(), an_application(), pod=pod))
     current = current_of(decision)
-    assert current is not None
     assert current.waiting_for == (
         "its application, which is SUBMITTED: ImagePullBackOff: no such image"
     )
@@ -90,7 +84,6 @@ def test_progress_is_copied_and_conditions_stay() -> None:
     report = a_report("RUNNING", progress=progress)
     decision = decided(flying(a_run("Running"), an_application(State.RUNNING), report))
     current = current_of(decision)
-    assert current is not None
     assert current.progress == "snapshot 3 of 12, join 4 of 9"
     assert decision.status.conditions[:2] == quiet.status.conditions[:2]
 
@@ -99,7 +92,6 @@ def test_application_that_was_recreated_is_followed_with_a_warning() -> None:
     observed = flying(a_run("Running"), an_application(State.RUNNING, uid="another"))
     decision = decided(observed)
     current = current_of(decision)
-    assert current is not None
     assert current.uid == "another"
     assert [note.reason for note in decision.notes] == ["RunRecreated"]
 
@@ -107,7 +99,6 @@ def test_application_that_was_recreated_is_followed_with_a_warning() -> None:
 def test_application_that_is_being_deleted_is_waited_for() -> None:
     observed = flying(a_run("Running"), an_application(State.RUNNING, is_deleting=True))
     current = current_of(decided(observed))
-    assert current is not None
     assert current.phase is CurrentPhase.ENDING
     assert current.waiting_for == "its application to be deleted"
 
@@ -116,7 +107,6 @@ def test_application_that_is_being_deleted_is_waited_for() -> None:
 def test_application_that_the_status_does_not_know_is_adopted(phase: str) -> None:
     foreign = an_application(State.RUNNING, "ods-wide-ffffffff", attempt=2)
     current = current_of(decided(flying(a_run(phase), foreign)))
-    assert current is not None
     assert (current.name, current.attempt) == (foreign.name, 2)
     assert current.phase is CurrentPhase.RUNNING
 
@@ -128,7 +118,6 @@ def test_lost_status_is_made_again_from_the_newest_application() -> None:
     observed = observing(an_output(), applications=(new, old), reports={new.name: report})
     decision = decided(observed)
     last = last_of(decision)
-    assert last is not None
     assert (last.id, last.phase) == (new.name, LastPhase.SUCCEEDED)
     assert ready(decision) == ("True", "Published")
 
@@ -148,8 +137,6 @@ def test_deleting_run_of_a_resource_that_stays_is_followed() -> None:
 def test_end_with_a_report_is_evaluated_at_once() -> None:
     decision = decided(flying(a_run("Running"), an_application(State.COMPLETED), a_report()))
     last, status = last_of(decision), decision.status
-    assert isinstance(status, OutputDatasetStatus)
-    assert last is not None
     assert (last.id, last.phase, last.trigger.declarations) == (
         RUN,
         LastPhase.SUCCEEDED,
@@ -157,7 +144,6 @@ def test_end_with_a_report_is_evaluated_at_once() -> None:
     )
     assert status.current_run is None
     assert status.realised == DECLARATIONS
-    assert status.latest_snapshot is not None
     assert (status.latest_snapshot.rows, status.snapshot_count) == (3, 1)
     assert status.manifest is not None
     assert ready(decision) == ("True", "Published")
@@ -168,12 +154,10 @@ def test_end_with_a_report_is_evaluated_at_once() -> None:
 def test_end_without_a_report_waits_for_it_a_minute(state: State) -> None:
     first = decided(flying(a_run("Running"), an_application(state)))
     current = current_of(first)
-    assert current is not None
     assert (current.phase, current.waiting_for) == (CurrentPhase.ENDING, "the report of its job")
     assert first.requeue_after == pytest.approx(60)
     late = decided(flying(a_run("Ending", since=-61), an_application(state)))
     last = last_of(late)
-    assert last is not None
     expected = LastPhase.SUCCEEDED if state is State.COMPLETED else LastPhase.FAILED
     assert last.phase is expected
 
@@ -188,13 +172,9 @@ def test_end_without_a_report_waits_for_it_a_minute(state: State) -> None:
         pytest.param(State.FAILED, "INTERRUPTED", LastPhase.FAILED, False, id="evicted"),
     ],
 )
-def test_run_failed_if_its_report_or_its_application_failed(
-    state: State, phase: str, outcome: LastPhase, realised: bool
-) -> None:
+def test_run_failed_if_its_report_or_its_application_failed(state, phase, outcome, realised):
     decision = decided(flying(a_run("Running"), an_application(state), a_report(phase)))
     last, status = last_of(decision), decision.status
-    assert isinstance(status, OutputDatasetStatus)
-    assert last is not None
     assert last.phase is outcome
     assert (status.realised is not None) is realised
     assert status.latest_snapshot is not None  # publications in the report count
@@ -212,24 +192,20 @@ def test_report_that_does_not_count_is_named_and_ignored(ignored: FoundReport) -
     run = a_run("Ending", since=-61)
     decision = decided(flying(run, an_application(State.FAILED), ignored))
     last = last_of(decision)
-    assert last is not None
     assert last.phase is LastPhase.FAILED
     assert "its report" in last.message
     status = decision.status
-    assert isinstance(status, OutputDatasetStatus)
     assert status.latest_snapshot is None
 
 
 def test_application_that_went_away_is_decided_by_its_report() -> None:
     last = last_of(decided(flying(a_run("Running"), None, a_report())))
-    assert last is not None
     assert last.phase is LastPhase.SUCCEEDED
 
 
 def test_application_that_went_away_without_a_report_is_lost_after_a_minute() -> None:
     assert phase_of(flying(a_run("Running"))) is CurrentPhase.ENDING
     last = last_of(decided(flying(a_run("Ending", since=-61))))
-    assert last is not None
     assert (last.phase, last.reason, last.retryable) == (LastPhase.LOST, "RunLost", True)
 
 
@@ -243,13 +219,10 @@ THERE = "driver pod ods-driver already exists"
         pytest.param("Pending", CurrentPhase.SUBMITTED, id="about to start"),
     ],
 )
-def test_failure_does_not_count_while_the_driver_of_an_earlier_submission_runs(
-    pod: str, phase: CurrentPhase
-) -> None:
+def test_failure_does_not_count_while_the_driver_of_an_earlier_submission_runs(pod, phase):
     failed = an_application(State.FAILED, message=THERE)
     decision = decided(flying(a_run(), failed, pod=DriverPod("ods-driver", RUN, pod, "")))
     current = current_of(decision)
-    assert current is not None
     assert current.phase is phase
     assert "earlier submission" in (current.waiting_for or "")
 
@@ -258,7 +231,6 @@ def test_driver_of_an_earlier_submission_decides_when_it_has_ended() -> None:
     failed = an_application(State.FAILED, message=THERE)
     pod = DriverPod("ods-driver", RUN, "Succeeded", "")
     last = last_of(decided(flying(a_run(), failed, a_report(), pod)))
-    assert last is not None
     assert last.phase is LastPhase.SUCCEEDED
 
 
@@ -297,16 +269,12 @@ def stopped(observed: ObservedOutput) -> str | None:
         pytest.param(a_run(since=9000), State.SUBMITTED, {}, None, id="a clock was set back"),
     ],
 )  # fmt: skip
-def test_run_is_stopped_when_it_takes_too_long(
-    run: CurrentRun, state: State, settings: dict[str, Any], reason: str | None
-) -> None:
+def test_run_is_stopped_when_it_takes_too_long(run, state, settings, reason):
     assert stopped(flying(run, an_application(state), **settings)) == reason
 
 
 @pytest.mark.parametrize(("policy", "reason"), [("Forbid", None), ("Replace", "RunStopped")])
-def test_newer_run_replaces_the_one_in_flight_only_where_that_is_declared(
-    policy: str, reason: str | None
-) -> None:
+def test_newer_run_replaces_the_one_in_flight_only_where_that_is_declared(policy, reason):
     observed = flying(a_run("Running"), an_application(State.RUNNING), concurrencyPolicy=policy)
     assert stopped(observed) is None
     assert stopped(replace(observed, declarations="others")) == reason
@@ -333,7 +301,6 @@ def test_run_that_is_being_stopped_is_deleted_and_ends_when_it_is_gone() -> None
     )
     assert not decided(flying(run, an_application(is_deleting=True))).actions
     last = last_of(decided(flying(run)))
-    assert last is not None
     assert (last.phase, last.reason, last.retryable) == (LastPhase.FAILED, "StartTimeout", True)
     assert "ImagePullBackOff" in last.message
 
@@ -341,7 +308,6 @@ def test_run_that_is_being_stopped_is_deleted_and_ends_when_it_is_gone() -> None
 def test_run_that_ends_well_while_it_is_being_stopped_has_ended_well() -> None:
     run = a_run("Ending", stopping="DeadlineExceeded")
     last = last_of(decided(flying(run, an_application(State.COMPLETED), a_report())))
-    assert last is not None
     assert last.phase is LastPhase.SUCCEEDED
 
 
@@ -349,11 +315,9 @@ def test_replaced_run_makes_way_for_the_newer_one() -> None:
     run = a_run("Ending", stopping="RunStopped")
     decision = decided(replace(flying(run), declarations="others"))
     last = last_of(decision)
-    assert last is not None
     assert (last.phase, last.retryable) == (LastPhase.STOPPED, False)
     following = with_status(flying(run), current_run=None, last_run=last)
     current = current_of(decided(replace(following, declarations="others")))
-    assert current is not None
     assert current.trigger.declarations == "others"
 
 
@@ -361,7 +325,6 @@ def test_run_that_is_stopped_for_no_reason_of_ours_ends_as_stopped() -> None:
     run = a_run("Ending", stopping="anything")
     decision = decided(replace(flying(run), runs=ObservedRuns()))
     last = last_of(decision)
-    assert last is not None
     assert (last.phase, last.reason) == (LastPhase.STOPPED, "RunStopped")
 
 

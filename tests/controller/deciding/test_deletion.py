@@ -50,7 +50,6 @@ DELETION = RunAction.DELETE
 
 
 def going(status: OutputDatasetStatus = PUBLISHED, **settings: Any) -> ObservedOutput:
-    """An output that is being deleted, and has to delete what it published."""
     policy = {"deletionPolicy": "Delete"} | settings
     return an_output(status, finalizers=(FINALIZER,), is_deleting=True, **policy)
 
@@ -77,9 +76,7 @@ def note(decision: Decision) -> tuple[EventType, str]:
         pytest.param("Retain", (), None, id="neither"),
     ],
 )
-def test_finalizer_is_held_only_where_data_is_to_be_deleted(
-    policy: str, finalizers: tuple[str, ...], action: object
-) -> None:
+def test_finalizer_is_held_only_where_data_is_to_be_deleted(policy, finalizers, action):
     observed = an_output(PUBLISHED, finalizers=finalizers, deletionPolicy=policy)
     assert decided(observed).actions == ((action,) if action else ())
 
@@ -87,7 +84,6 @@ def test_finalizer_is_held_only_where_data_is_to_be_deleted(
 def test_deleting_resource_starts_a_run_that_deletes() -> None:
     decision = decided(going())
     current = current_of(decision)
-    assert current is not None
     assert (current.action, current.phase) == (DELETION, CurrentPhase.SUBMITTING)
     assert ready(decision) == ("False", "Deleting")
     assert conditions_of(decision)["Reconciling"] == ("True", "Deleting")
@@ -102,7 +98,6 @@ def test_data_is_deleted_although_the_sources_are_gone_already() -> None:
     bundle, _ = decided(observed).actions
     assert isinstance(bundle, Create)
     data = bundle.manifest["data"]
-    assert isinstance(data, dict)
     assert '"folderUri":"/out/wide/"' in str(data["bundle.json"])
 
 
@@ -122,7 +117,6 @@ def test_end_of_the_deletion_empties_the_status() -> None:
         reports={run.name: a_report(removed=removed)},
     )
     status = decided(observed).status
-    assert isinstance(status, OutputDatasetStatus)
     assert (status.latest_snapshot, status.manifest, status.realised) == (None, None, None)
 
 
@@ -130,13 +124,11 @@ def test_run_in_flight_is_stopped_first() -> None:
     status = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
     flying = observing(going(status), applications=(an_application(ApplicationState.RUNNING),))
     current = current_of(decided(flying))
-    assert current is not None
     assert current.stopping == "Deleting"
     stopping = status.model_copy(update={"current_run": current})
     (deletion,) = decided(observing(going(stopping), applications=flying.runs.applications)).actions
     assert isinstance(deletion, Delete)
     last = last_of(decided(going(stopping)))
-    assert last is not None
     assert last.phase is LastPhase.STOPPED
 
 
@@ -160,9 +152,7 @@ def test_run_that_waits_is_dropped_when_the_resource_goes() -> None:
         pytest.param(going(OutputDatasetStatus()), EventType.NORMAL, id="nothing published"),
     ],
 )  # fmt: skip
-def test_resource_is_released_where_nothing_can_delete_its_data(
-    observed: ObservedOutput, type_: EventType
-) -> None:
+def test_resource_is_released_where_nothing_can_delete_its_data(observed, type_):
     decision = decided(observed)
     assert is_released(decision)
     assert note(decision) == (type_, "DataLeft")
@@ -180,7 +170,6 @@ def test_data_that_stays_is_reported_after_the_run_has_ended(how: str) -> None:
     running = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
     here = {"applications": (an_application(ApplicationState.RUNNING),)}
     stopping = current_of(decided(observed(running, **here)))
-    assert stopping is not None
     assert stopping.stopping == "Deleting"
     ending = PUBLISHED.model_copy(update={"current_run": stopping})
     (deletion,) = decided(observed(ending, **here)).actions
@@ -234,7 +223,6 @@ def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:
         return decided(going(PUBLISHED.model_copy(update={"last_run": failed})))
 
     again = current_of(after(1))
-    assert again is not None
     assert again.attempt == 2
     assert after(1, ended=-1).requeue_after == pytest.approx(119)
     stuck = after(3)
@@ -282,7 +270,6 @@ def test_index_over_a_path_is_deleted_without_any_other_declaration() -> None:
     running = an_application(ApplicationState.RUNNING, action=DELETION)
     runs = replace(observed.runs, applications=(running,))
     decision = decide(replace(observed, bundle=None, runs=runs), SETTINGS)
-    assert isinstance(decision.status, SkippingIndexStatus)
     assert decision.status.state is IndexState.DELETING
 
 
@@ -290,7 +277,6 @@ LAST = an_end().id
 
 
 def run(age: int, ended_well: bool = True, name: str = "") -> Application:
-    """A finished run, so many hours old."""
     state = ApplicationState.COMPLETED if ended_well else ApplicationState.FAILED
     started = parse_instant(at(-3600 * age))
     return an_application(state, name or f"run-{age}", started_at=started, uid=f"uid-{age}")

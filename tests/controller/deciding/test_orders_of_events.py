@@ -166,7 +166,6 @@ class Simulator:
 
     def _create(self, action: Create) -> bool:
         metadata = action.manifest["metadata"]
-        assert isinstance(metadata, dict)
         name = str(metadata["name"])
         assert metadata["namespace"] == "shop"
         self._uids += 1
@@ -202,7 +201,6 @@ class Simulator:
         self.now = EpochNanos(self.now + round(seconds * NANOS_PER_SECOND))
 
     def to_state(self, state: ApplicationState, message: str = "") -> None:
-        """Bring the application in flight, if there is one, into a state."""
         for each in self.in_flight:
             self.applications[each.name] = replace(each, state=state, message=message)
 
@@ -223,7 +221,6 @@ class Simulator:
         self.config_maps[name] = OwnedConfigMap(name, f"uid-of-{name}", run, "report")
 
     def remove_application(self) -> None:
-        """Somebody deletes the application in flight."""
         for each in self.in_flight:
             del self.applications[each.name]
 
@@ -237,7 +234,6 @@ class Simulator:
 
     @property
     def phase(self) -> CurrentPhase | None:
-        """Phase of the run in flight."""
         run = self.status.current_run if self.status is not None else None
         return run.phase if run is not None else None
 
@@ -352,15 +348,11 @@ def assert_conditions(status: OutputDatasetStatus | None) -> None:
 @pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
-def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
-    run: dict[str, object], events: list[Event]
-) -> None:
+def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(run, events):
     world = lived(run, events)
     quieten(world)
     assert not world.in_flight
-    assert world.status is not None
     last = world.status.last_run
-    assert last is not None
     refused = last.phase is LastPhase.FAILED and not last.retryable
     assert refused or world.status.realised == world.declarations
     assert last.trigger.declarations == world.declarations
@@ -375,9 +367,7 @@ def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
 @pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
-def test_in_any_order_no_trigger_is_answered_twice(
-    run: dict[str, object], events: list[Event]
-) -> None:
+def test_in_any_order_no_trigger_is_answered_twice(run, events):
     world = lived(run, events)
     for earlier, later in pairwise(world.created):
         is_retry = later.attempt == earlier.attempt + 1

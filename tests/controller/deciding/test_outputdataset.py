@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declared.declarations import Raw, files, key, output, parsed, relationship
+from support.declared.declarations import files, key, output, parsed, relationship
 from support.operator.observations import (
     DECLARATIONS,
     NOW,
@@ -143,13 +143,11 @@ def snapshot(published: float) -> LatestSnapshot:
         "time": "2020-01-01T00:00:00Z", "publishedAt": at(published), "partition": "data/x",
         "rows": 1, "files": 1, "bytes": 1,
     }).report  # fmt: skip
-    assert report is not None
     assert report.newest is not None
     return report.newest
 
 
 def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
-    """An output whose declarations are realised, and that has a snapshot."""
     status = OutputDatasetStatus(
         realised=DECLARATIONS, last_run=last, latest_snapshot=snapshot(age)
     )
@@ -168,9 +166,7 @@ def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_stalls_with_the_fix(
-    findings: list[Finding], faulty: tuple[str, ...], reason: str
-) -> None:
+def test_what_is_wrong_stalls_with_the_fix(findings, faulty, reason):
     observed = replace(
         published(an_end()), findings=tuple(findings), faulty=faulty, bundle=None, plan=None
     )
@@ -192,9 +188,7 @@ def test_what_is_wrong_stalls_with_the_fix(
         pytest.param((), ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
     ],
 )
-def test_what_may_still_arrive_is_reported_after_a_grace_period(
-    findings: tuple[Finding, ...], faulty: tuple[str, ...], reason: str
-) -> None:
+def test_what_may_still_arrive_is_reported_after_a_grace_period(findings, faulty, reason):
     observed = replace(published(an_end()), findings=findings, faulty=faulty, bundle=None)
     first = decide(observed, SETTINGS)
     assert conditions_of(first)["Ready"] == conditions_of(first)["Validated"] == ("False", reason)
@@ -245,9 +239,7 @@ def test_submitter_that_is_not_there_stalls() -> None:
         ),
     ],
 )
-def test_what_names_no_submitter_is_run_by_the_operators_own(
-    run: dict[str, str], submitters: list[str], is_local: bool, expected: str
-) -> None:
+def test_what_names_no_submitter_is_run_by_the_operators_own(run, submitters, is_local, expected):
     own = OperatorSettings(submitters=tuple(map(Submitter, submitters)))
     settings = DecideSettings.of(own, is_local=is_local)
     observed = observing(an_output(**run), available=frozenset({Submitter(expected)}))
@@ -264,7 +256,6 @@ def test_settings_that_no_application_may_have_stall() -> None:
 
 def test_ready_stays_during_a_run_that_refreshes() -> None:
     status = published(an_end()).resource.status
-    assert status is not None
     flying = an_output(status.model_copy(update={"current_run": a_run("Running")}))
     flying = observing(flying, applications=(an_application(ApplicationState.RUNNING),))
     assert conditions_of(decide(flying, SETTINGS))["Ready"] == ("True", "Published")
@@ -295,11 +286,8 @@ def test_snapshots_of_a_run_that_goes_on_are_shown_and_start_nobody_else() -> No
         reports={RUN: so_far},
     )
     status = decide(running, SETTINGS).status
-    assert isinstance(status, OutputDatasetStatus)
     assert status.snapshot_count == 41
-    assert status.latest_snapshot is not None
     assert status.latest_snapshot.published_at == at(-5)
-    assert before.resource.status is not None
     assert status.manifest == before.resource.status.manifest
 
 
@@ -307,8 +295,6 @@ def test_run_that_was_lost_leaves_what_it_had_published() -> None:
     lost = a_report("RUNNING", manifest={"uri": "/out/wide/", "sequence": 9})
     ending = with_status(published(an_end()), current_run=a_run("Ending", -61))
     status = decide(observing(ending, reports={RUN: lost}), SETTINGS).status
-    assert isinstance(status, OutputDatasetStatus)
-    assert status.manifest is not None
     assert status.manifest.sequence == 9
 
 
@@ -334,9 +320,7 @@ def message_of(decision: Decision) -> str:
         ({}, {"attempt": 3}, "RetriesExhausted", "`snaploom trigger wide -n shop`"),
     ],
 )  # fmt: skip
-def test_ready_names_the_attempt_that_follows_a_failed_run(
-    run: Raw, end: Raw, reason: str, text: str
-) -> None:
+def test_ready_names_the_attempt_that_follows_a_failed_run(run, end, reason, text):
     decision = decide(published(an_end("Failed", ended=-10, **end), **run), SETTINGS)
     assert ready(decision) == ("True", reason)
     assert text in message_of(decision)
@@ -396,20 +380,15 @@ def test_older_report_takes_nothing_from_the_status() -> None:
     first = decide(
         observing(an_output(status), applications=(done,), reports={RUN: report}), SETTINGS
     ).status
-    assert isinstance(first, OutputDatasetStatus)
-    assert first.manifest is not None
     assert (first.snapshot_count, first.manifest.fixed) == (7, {"dataFormat": "PARQUET"})
     again = first.model_copy(update={"current_run": a_run("Running")})
     older = observing(an_output(again), applications=(done,), reports={RUN: a_report()})
     second = decide(older, SETTINGS).status
-    assert isinstance(second, OutputDatasetStatus)
     assert second.snapshot_count == 7
 
 
 def test_plan_is_in_the_status() -> None:
     status = decide(an_output(), SETTINGS).status
-    assert isinstance(status, OutputDatasetStatus)
-    assert status.plan is not None
     assert status.plan.max_depth == 1
     assert [(join.field_name, join.relationship) for join in status.plan.joins] == [
         ("address", "customer-id")
@@ -422,8 +401,6 @@ def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> 
     (ensure,) = first.actions
     assert isinstance(ensure, Ensure)
     status = first.status
-    assert isinstance(status, OutputDatasetStatus)
-    assert status.plan is not None
     assert len(status.plan.joins) == 50
     written = observing(
         with_status(observed, plan=status.plan),

@@ -46,7 +46,6 @@ def test_run_with_a_slot_is_written_down_as_submitting_before_anything_is_create
     first = decided(an_output())
     assert not first.actions
     submitting = current_of(first)
-    assert submitting is not None
     assert submitting.phase is CurrentPhase.SUBMITTING
     assert [type(action) for action in decided(flying(submitting)).actions] == [Create, Create]
 
@@ -55,7 +54,6 @@ def test_waiting_run_that_gets_a_slot_is_written_down_as_submitting_first() -> N
     waiting = a_run("Queued")
     decision = decided(flying(waiting))
     submitting = current_of(decision)
-    assert submitting is not None
     assert not decision.actions
     assert (submitting.phase, submitting.started_at) == (
         CurrentPhase.SUBMITTING,
@@ -66,7 +64,6 @@ def test_waiting_run_that_gets_a_slot_is_written_down_as_submitting_first() -> N
 def test_new_run_without_a_slot_is_written_down_with_its_place_in_the_queue() -> None:
     queue = Queue(has_slot=False, position=0, waiting=5, limit=20)
     current = current_of(decided(observing(an_output(), queue=queue)))
-    assert current is not None
     assert current.phase is CurrentPhase.QUEUED
     assert current.waiting_for == (
         "its turn: place 6 of 6 in the queue; 20 runs may be in flight at once"
@@ -83,7 +80,6 @@ def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:
     assert application.resource.kind == "SparkApplication"
     for manifest in (bundle.manifest, application.manifest):
         metadata = manifest["metadata"]
-        assert isinstance(metadata, dict)
         assert metadata["namespace"] == "shop"
         assert metadata["labels"]["snaploom.io/owner-uid"] == UID
         assert metadata["labels"]["snaploom.io/run"] == RUN
@@ -91,7 +87,6 @@ def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:
 
 def test_driver_gets_the_secrets_that_sources_name() -> None:
     observed = flying(a_run("Submitting"))
-    assert observed.bundle is not None
     table = {
         "driver": "POSTGRESQL", "host": "db", "database": "d", "tableReference": "t",
         "credentials": {"fromSecret": {"name": "shop-db"}}, "snapshot": {"fromReadTime": {}},
@@ -109,7 +104,6 @@ def test_run_without_a_slot_waits_for_its_turn_by_name() -> None:
     queue = Queue(has_slot=False, position=2, waiting=5, limit=20)
     decision = decided(observing(flying(a_run("Queued")), queue=queue))
     current = current_of(decision)
-    assert current is not None
     assert current.phase is CurrentPhase.QUEUED
     assert current.waiting_for == (
         "its turn: place 2 of 5 in the queue; 20 runs may be in flight at once"
@@ -124,8 +118,6 @@ def test_waiting_run_keeps_its_place_when_what_it_is_for_changes() -> None:
     current = current_of(decided(observing(flying(before), queue=queue)))
     changed = replace(observing(flying(before), queue=queue), declarations="others")
     after = current_of(decided(changed))
-    assert current is not None
-    assert after is not None
     assert after.trigger.declarations == "others"
     assert after.name != current.name
     assert (after.since, after.started_at) == (before.since, before.started_at)
@@ -134,9 +126,7 @@ def test_waiting_run_keeps_its_place_when_what_it_is_for_changes() -> None:
 def test_application_that_is_seen_is_the_runs_with_its_uid() -> None:
     observed = flying(a_run("Submitting", uid=None), an_application(State.NEW, uid="abc"))
     current = current_of(decided(observed))
-    assert current is not None
     assert (current.phase, current.uid) == (CurrentPhase.SUBMITTED, "abc")
-    assert current.waiting_for is not None
     assert current.waiting_for.endswith("to pick up its application")
 
 
@@ -144,7 +134,6 @@ def test_run_is_for_what_its_application_was_created_for() -> None:
     created_for = Trigger(declarations="earlier")
     observed = flying(a_run("Submitting"), an_application(trigger=created_for))
     current = current_of(decided(observed))
-    assert current is not None
     assert current.trigger == created_for
 
 
@@ -156,7 +145,6 @@ def test_declarations_that_change_before_the_application_is_created_go_into_it()
     assert isinstance(deletion, Delete)
     assert (deletion.name, deletion.uid) == (bundle.name, "old")
     current = current_of(decision)
-    assert current is not None
     assert (current.name, current.trigger.declarations) == (RUN, "others")
 
 
@@ -165,7 +153,6 @@ def test_refusal_of_the_api_server_is_what_the_run_waits_for() -> None:
     refusal = Refusal("ObjectRefused", "exceeded quota: pods")
     decision = decided(replace(observed, refusal=refusal))
     current = current_of(decision)
-    assert current is not None
     assert current.waiting_for == "the API server to take it: exceeded quota: pods"
     assert len(decision.actions) == 2
     assert ready(decision) == ("False", "RunSubmitted")
@@ -179,10 +166,8 @@ def test_name_of_another_owner_stalls() -> None:
 
 def test_names_of_which_something_is_left_are_not_given_again() -> None:
     first = current_of(decided(an_output()))
-    assert first is not None
     left = OwnedConfigMap(f"{first.name}-report", "old", first.name, "report")
     second = current_of(decided(observing(an_output(), config_maps=(left,))))
-    assert second is not None
     assert second.name != first.name
 
 

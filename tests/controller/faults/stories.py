@@ -111,7 +111,6 @@ def _summary(raw: Raw) -> object:
 
 
 def wide(**run: Any) -> list[Raw]:
-    """The usual model, whose output has the given settings of runs."""
     *others, declared = model()
     return [*others, spoilt(declared, "spec.run", run)] if run else [*others, declared]
 

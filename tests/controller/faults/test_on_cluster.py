@@ -136,7 +136,6 @@ class ProxiedStage(OperatorHarness):
         self.proxy.past = listing.resource_version
 
     async def restart(self) -> None:
-        """The operator ends as one that is stopped, and another begins."""
         await self.end()
         await self.begin()
 
@@ -149,7 +148,6 @@ class ProxiedStage(OperatorHarness):
         self.double.release()
 
     async def go_on(self) -> None:
-        """Let jobs go on, and restart the operator where it died."""
         if self.proxy.is_dead or self._thread is None or not self._thread.is_running:
             await self.restart()
         await self.double.step()
@@ -233,7 +231,6 @@ each_story = pytest.mark.parametrize("name", STORIES)
 
 @pytest.fixture(scope="module")
 def known():
-    """Stories that ran undisturbed: their ends, and their stages."""
     return {}
 
 

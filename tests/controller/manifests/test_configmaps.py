@@ -46,7 +46,6 @@ def text_of(config_map: Any) -> str:
 
 
 def large(count: int, length: int = 0) -> Bundle:
-    """Sources with globs that do not shrink, of so many characters each."""
     rng = random.Random(1)
     globs = [f"/data/{rng.randbytes(length // 2).hex()}/*.parquet" for _ in range(count)]
     sources = (files(f"s{i}", sourceUriGlobs=[glob]) for i, glob in enumerate(globs))

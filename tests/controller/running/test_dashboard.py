@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from support.cluster.chart import CHART
-from support.cluster.cluster import Cluster
 from support.declared.declarations import Raw, document, model, output
 from support.operator.jobdouble import (
     JobDouble,
@@ -43,7 +42,6 @@ EMPTY = {
 
 
 def panels() -> Iterator[tuple[str, str]]:
-    """Title and expression of everything that the dashboard asks for."""
     board = json.loads((CHART / "dashboards" / "snaploom.json").read_text("utf-8"))
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
@@ -54,12 +52,10 @@ def played(application: Application) -> Script:
     """An output that publishes after a failure, one that goes on, one that fails, and an index."""
     at = format_instant(now())
     snapshots = published(at)
-    assert snapshots.newest is not None
     fresh = snapshots.model_copy(
         update={"newest": snapshots.newest.model_copy(update={"published_at": at})}
     )
     built = indexed()
-    assert built.index is not None
     facts = built.index.model_copy(update={"last_refreshed": at})
     name = application.name
     if name.startswith("ods-slow"):
@@ -82,15 +78,12 @@ def declarations() -> list[Raw]:
     return [*model()[:-1], wide, output("slow"), output("broken"), index]
 
 
-async def test_every_panel_shows_metrics_of_a_live_system(
-    spark_plane: Cluster, namespace: str, tmp_path: Path
-) -> None:
+async def test_every_panel_shows_metrics_of_a_live_system(spark_plane, namespace, tmp_path):
     async with open_cluster(spark_plane.kubeconfig) as cluster:
         harness = RealHarness(cluster, spark_plane.kubeconfig, namespace)
         harness.double = JobDouble(cluster, played, namespace=namespace)
         await harness.start()
         try:
-            assert harness.thread is not None
             async with a_webhook(cluster, tmp_path, Authority(tmp_path, "authority")) as webhook:
                 targets = {
                     "operator": [harness.thread.running.metrics_port],

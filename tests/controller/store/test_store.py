@@ -48,7 +48,6 @@ def changed(raw: Any, path: str, value: Any) -> Any:
 
 def test_what_is_put_is_there_without_managed_fields() -> None:
     content = filled().get(key(OUTPUT))
-    assert content is not None
     assert not isinstance(content, Unparsable)
     assert content.metadata.uid == OUTPUT["metadata"]["uid"]
     assert content.metadata.managed_fields == ()
@@ -244,7 +243,6 @@ def test_what_a_report_saw_of_a_source_queues_it_and_outlives_the_report() -> No
     assert store.put(reported) == {key(OUTPUT), key(CUSTOMER)}
     store.remove(Ref("ConfigMap", NAMESPACE, reported["metadata"]["name"]))
     look = store.last_seen(key(CUSTOMER))
-    assert look is not None
     assert look.snapshots == 3
 
 
@@ -263,7 +261,6 @@ def test_a_run_that_read_no_row_leaves_the_schema_known() -> None:
             )
         )
     look = store.last_seen(key(CUSTOMER))
-    assert look is not None
     assert (look.run, look.schema_fingerprint) == ("ods-wide-2", "abc")
 
 

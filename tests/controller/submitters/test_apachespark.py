@@ -102,5 +102,4 @@ def test_failure_shows_the_message_of_its_cause() -> None:
 
 def test_application_without_a_status_is_new() -> None:
     found = FORM.read(stored(FORM.manifest(a_request())))
-    assert found is not None
     assert found.state is S.NEW

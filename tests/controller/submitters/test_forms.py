@@ -41,13 +41,11 @@ def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
 
 
 def environment_of(container: Raw) -> list[Raw]:
-    """The variables of a container besides those that every one has."""
     always = {entry["name"] for entry in variables_of_every_run()}
     return [entry for entry in container["env"] if entry["name"] not in always]
 
 
 def variables_of_every_run() -> list[Raw]:
-    """Variables of executors, which are the same in every run."""
     _, executor = templates(SPARK[0], written(SPARK[0]))
     variables: list[Raw] = executor["spec"]["containers"][0]["env"]
     return variables
@@ -73,7 +71,6 @@ def judge_pod(template: Raw) -> None:
 def test_run_is_read_back_as_it_was_written(form: ApplicationForm) -> None:
     request = a_request(action=RunAction.DELETE, attempt=3)
     found = form.read(stored(written(form, request)))
-    assert found is not None
     assert (found.submitter, found.name, found.owner_uid) == (form.submitter, RUN, UID)
     assert (found.action, found.attempt, found.trigger) == (
         RunAction.DELETE,
@@ -118,7 +115,6 @@ def test_unreadable_note_does_not_lose_the_run(form: ApplicationForm, note: str 
     annotations = {} if note is None else {"snaploom.io/trigger": note}
     manifest["metadata"]["annotations"] = annotations
     found = form.read(manifest)
-    assert found is not None
     assert found.started_at == parse_instant("2024-05-01T12:00:01Z")
     assert found.attempt == 0
 
@@ -128,7 +124,6 @@ def test_object_that_is_being_deleted_is_marked(form: ApplicationForm) -> None:
     manifest = stored(written(form))
     manifest["metadata"]["deletionTimestamp"] = "2024-05-01T13:00:00Z"
     found = form.read(manifest)
-    assert found is not None
     assert found.is_deleting
 
 
@@ -251,9 +246,7 @@ def test_administrators_settings_are_not_judged(form: ApplicationForm) -> None:
 
 @every_spark_form
 @pytest.mark.parametrize(("path", "is_refused"), [("/opt/spark/extra", True), ("/scratch", False)])
-def test_a_volume_does_not_fill_a_mount_of_the_operators_over_programs(
-    form: ApplicationForm, path: str, is_refused: bool
-) -> None:
+def test_a_volume_does_not_fill_a_mount_of_the_operators_over_programs(form, path, is_refused):
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "jars"}}
     mount = {"name": "v", "mountPath": path}
     theirs = SparkSettings.parse({"podTemplate": {"volumes": [claim], "volumeMounts": [mount]}})
@@ -283,9 +276,7 @@ def test_contradiction_with_the_operators_settings_is_refused(form: ApplicationF
         ({"image": "own:1", "sparkVersion": "4.1.9"}, "own:1", "4.1.9"),
     ],
 )
-def test_accelerator_chooses_the_image_unless_a_resource_does(
-    own: Raw, image: str, version: str
-) -> None:
+def test_accelerator_chooses_the_image_unless_a_resource_does(own, image, version):
     everywhere = OperatorSettings().spark.model_copy(update={"accelerator": Accelerator.COMET})
     spark = a_request(an_output(spark=own), settings=everywhere).spark
     assert (spark.image, spark.spark_version) == (image, version)
@@ -299,9 +290,7 @@ def test_accelerator_chooses_the_image_unless_a_resource_does(
         ({"sparkVersion": "4.10.0"}, "sparkVersion 4.10.0, of the image snaploom-spark-comet:"),
     ],
 )
-def test_accelerator_with_another_spark_is_refused(
-    form: ApplicationForm, own: Raw, found: str
-) -> None:
+def test_accelerator_with_another_spark_is_refused(form, own, found):
     request = a_request(an_output(spark={"accelerator": "COMET", **own}))
     with pytest.raises(SparkSettingsRefused, match=found) as refused:
         written(form, request)
@@ -323,9 +312,7 @@ def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
 @every_spark_form
 @given(spark=model_data(SparkSettings))
 @settings(deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
-def test_any_settings_give_an_object_that_the_crd_accepts(
-    form: ApplicationForm, spark: Raw
-) -> None:
+def test_any_settings_give_an_object_that_the_crd_accepts(form, spark):
     administrator = merged_settings(SparkSettings.parse(spark), OperatorSettings().spark)
     manifest = written(form, a_request(settings=administrator))
     assert schema_faults(form, manifest) == []

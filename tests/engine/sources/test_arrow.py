@@ -58,7 +58,6 @@ def written(path, table, form="file", rows=2):
 
 
 def outcome(spark, path, **settings):
-    """The rows, or the one error in their place."""
     try:
         return reader(spark, files("arrow", path, **settings)).read(NOW).frame.collect()
     except (SnaploomError, Py4JError, PySparkException) as error:

@@ -51,7 +51,6 @@ and then read as the end of a record."""
 
 
 def written(rows, **how):
-    """Rows as Python's csv writes them."""
     out = io.StringIO()
     csv.writer(out, **how).writerows(rows)
     return out.getvalue()

@@ -27,7 +27,6 @@ def opened(spark, folder, options=HEADER, **declared):
 
 
 def found(spark, folder, options=HEADER, **declared):
-    """Columns and rows, without regard to the order of rows."""
     frame = opened(spark, folder, options, **declared).read(NOW).frame
     return frame.columns, sorted(map(tuple, frame.collect()), key=repr)
 

@@ -50,7 +50,6 @@ def declared(types):
 
 
 def outcome(spark, data_format, path, **settings):
-    """The rows, or the one error in their place."""
     try:
         return rows_at(reader(spark, files(data_format, path, **settings)), NOW)
     except (SnaploomError, Py4JError, PySparkException) as error:

@@ -278,7 +278,6 @@ def test_the_fingerprint_is_that_of_the_snapshots_own_files(spark, tmp_path):
 
 
 def of_two_schemas(folder, second):
-    """Two files of one day: the first has an integer, the second what is given."""
     (folder / "t=2020-01-01").mkdir()
     pq.write_table(pa.table({"n": pa.array([1], pa.int32())}), folder / "t=2020-01-01/1.parquet")
     pq.write_table(pa.table(second), folder / "t=2020-01-01/2.parquet")

@@ -17,7 +17,6 @@ FIRST, SECOND = parse_instant("2019-12-31T00:00:00Z"), parse_instant("2020-01-01
 
 
 def on(*patterns, **change):
-    """A change of the columns that match one of the patterns."""
     selectors = [{"coordinateIncludeRegex": pattern} for pattern in patterns]
     return {"selectors": selectors, **change}
 

@@ -40,7 +40,6 @@ DAYS_OF_1970 = date(1970, 1, 1)
 
 
 def by_source(path: Path, name: str) -> Found:
-    """All values of a column, where a source takes them from the footer."""
     listed = ListedFile(f"file:{path}", path.stat().st_size, 1)
     (footer,) = read_footers([listed], name, lambda file, count: b"")
     return None if footer is None or footer.column is None else footer.column.values
@@ -59,7 +58,6 @@ def by_index(path: Path, name: str) -> Found:
 
 
 def in_data(name: str) -> Found:
-    """The values of a column themselves."""
     values = COLUMNS[name][1].to_pylist()
     return frozenset((v - DAYS_OF_1970).days if isinstance(v, date) else v for v in values)
 
@@ -146,9 +144,7 @@ WRITERS = (
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_sources_and_indexes_believe_the_same(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_sources_and_indexes_believe_the_same(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     for name in pq.read_schema(path).names:
@@ -158,9 +154,7 @@ def test_sources_and_indexes_believe_the_same(
 
 
 @pytest.mark.parametrize("writer", TRUSTED)
-def test_known_writers_are_believed(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_known_writers_are_believed(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     assert by_source(path, "same") == {"same"}
@@ -168,9 +162,7 @@ def test_known_writers_are_believed(
 
 
 @pytest.mark.parametrize("writer", [by_polars, by_an_old_arrow, by_an_old_parquet_mr, by_nobody])
-def test_other_writers_are_believed_nothing(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_other_writers_are_believed_nothing(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     assert {by_source(path, name) for name in pq.read_schema(path).names} == {None}

@@ -52,7 +52,6 @@ def make(frame: DataFrame, place: Path) -> None:
 
 
 def write(spark: SparkSession, data_format: str, place: Path, rows: list[dict[str, Any]]) -> None:
-    """Add rows to a table, which is made when it is not there."""
     frame = spark.createDataFrame(rows)
     if data_format == "iceberg" and not place.exists():
         make(frame, place)
@@ -60,7 +59,6 @@ def write(spark: SparkSession, data_format: str, place: Path, rows: list[dict[st
 
 
 def levels(day: str, start: int = 0) -> list[dict[str, Any]]:
-    """Rows of a table about customers on a day."""
     return [{"customer_id": number, "level": number + start, "day": day} for number in (10, 11, 13)]
 
 
@@ -135,11 +133,9 @@ def test_run_sees_one_version_whatever_is_committed_meanwhile(spark, tmp_path, d
     assert snapshot_times(source) == [first]
     read = source.read(first)
     before, listed = read.fingerprint, read.listed
-    assert listed is not None
     assert listed.change(SourceFiles(NoOtherFiles())) is None
     write(spark, data_format, place, [*levels(DAYS[0], 5), *levels(DAYS[1])])
     change = listed.change(SourceFiles(NoOtherFiles()))
-    assert change is not None
     assert (change.expected.removeprefix("version "), change.is_of_read) == (
         before.removeprefix(f"{data_format}:"),
         False,
@@ -196,9 +192,7 @@ def test_table_of_a_catalog_is_read_at_one_version(spark, tmp_path, catalog) -> 
 
 
 @pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive"])
-def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(
-    spark, tmp_path, catalog
-) -> None:
+def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(spark, tmp_path, catalog):
     shop = Shop(tmp_path).with_data()
     source = in_catalog(catalog)
     name = made_in_catalog(spark, source, tmp_path / "levels")

@@ -37,7 +37,6 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def shop(base: str, form: str, tmp_path: Path) -> Shop:
-    """The latest day only is kept, and files of others go with the next run."""
     shop = remote_shop(base, tmp_path, {}).set("wide", "outputFolder.dataFormat", form.upper())
     return shop.set("wide", "outputFolder.readerGrace", {"nano": 1})
 

@@ -80,13 +80,11 @@ def add(xskipper: Peer, path: str, number: int) -> None:
 
 
 def ours(spark: SparkSession, path: str, condition: str) -> tuple[list[int], int]:
-    """Values found, and files that were skipped."""
     found = spark.read.parquet(path).where(condition).select("i").collect()
     return sorted(row.i for row in found), last(spark).files - last(spark).kept_files
 
 
 def theirs(xskipper: Peer, path: str, condition: str, **store: str) -> tuple[list[int], int]:
-    """The same of Xskipper by a store, or without."""
     answer = xskipper.ask("query", path=path, where=condition, column="i", **store)
     return answer["values"], answer["skipped"]
 
@@ -191,9 +189,7 @@ def test_a_store_is_carried_on_in_turn(spark: SparkSession, xskipper: Peer, tmp_
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_encrypted_stores_are_read_on_both_sides(
-    spark: SparkSession, xskipper: Peer, data: str, tmp_path: Path, is_plain: bool
-) -> None:
+def test_encrypted_stores_are_read_on_both_sides(spark, xskipper, data, tmp_path, is_plain):
     keys = ParquetKeys(MemoryKeyService(KEYS))
     xskipper.ask("keys", keys={k: base64.b64encode(v).decode() for k, v in KEYS.items()})
     their_store, subject = str(tmp_path / "theirs"), PathName("parquet", data, ())

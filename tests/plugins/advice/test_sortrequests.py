@@ -44,9 +44,7 @@ def test_outcome_is_shown_to_people_and_to_programs() -> None:
 
 
 @pytest.mark.parametrize(("left", "is_complete"), [((), True), ((EMPTY,), True), ((GONE,), False)])
-def test_only_what_should_have_been_sorted_is_missed(
-    left: tuple[LeftSnapshot, ...], is_complete: bool
-) -> None:
+def test_only_what_should_have_been_sorted_is_missed(left, is_complete):
     assert SnapshotsSorted("file:///out/", "run", (), left).is_complete == is_complete
 
 
@@ -58,7 +56,6 @@ def opened(uri: str) -> ObjectStore:
 def test_folder_of_an_output_is_known_by_its_marker(tmp_path: Path, end: str) -> None:
     published(a_folder(open_store(str(tmp_path), create=True)))
     place = place_of_folder(f"{tmp_path}{end}", (("a", "b"),), opened)
-    assert place is not None
     assert (place.folder, place.output, place.settings) == (str(tmp_path), None, (("a", "b"),))
 
 
@@ -71,7 +68,6 @@ def test_folders_of_others_are_none(tmp_path: Path, uri: str) -> None:
 def test_declared_output_brings_its_folder(tmp_path: Path) -> None:
     declarations = read_declarations([Shop(tmp_path).write()])
     place = place_of_output(declarations, "wide", (), ignore)
-    assert place is not None
     assert (place.folder, place.owner) == (f"file://{tmp_path}/wide/", "OutputDataset/wide")
     with pytest.raises(InvalidDeclarations):
         place_of_output(declarations, "nothing", (), ignore)
@@ -85,9 +81,7 @@ def test_declared_output_brings_its_folder(tmp_path: Path) -> None:
         (("--file-size", "0"), "so small"),
     ],
 )
-def test_requests_are_looked_at_before_spark_starts(
-    tmp_path: Path, more: tuple[str, ...], message: str
-) -> None:
+def test_requests_are_looked_at_before_spark_starts(tmp_path, more, message):
     published(a_folder(open_store(str(tmp_path), create=True)))
     result = snaploom("index", "sort", tmp_path, "--by", "data.id", *more)
     assert (result.code, message in result.err) == (2, True), result.err

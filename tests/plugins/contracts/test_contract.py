@@ -89,7 +89,6 @@ def written(shop: Shop) -> Contract:
 
 
 def judged(document: Contract) -> list[str]:
-    """Faults by the schema of the standard."""
     schema = json.loads(files("open_data_contract_standard").joinpath("schema.json").read_text())
     return [fault.message for fault in Draft201909Validator(schema).iter_errors(document)]
 
@@ -136,7 +135,6 @@ def test_a_join_by_normalised_keys_has_their_steps(shop) -> None:
 
 
 def related(document: Contract) -> list[Contract]:
-    """Relationships of the first table, with their custom properties by name."""
     return [
         {**one, **{each["property"]: each["value"] for each in one["customProperties"]}}
         for one in document["schema"][0]["relationships"]
@@ -254,7 +252,6 @@ def test_shares_are_cut_so_that_no_miss_is_rounded_away(rows, matched, text) -> 
 
 
 def declared(path: Path) -> tuple[CommandResult, dict[str, Any]]:
-    """Specs of the DataRelationships that are read from a contract, by name."""
     result = snaploom("contract", "--relationships", path)
     found = [each for each in yaml.safe_load_all(result.out) if each]
     return result, {each["metadata"]["name"]: each["spec"] for each in found}

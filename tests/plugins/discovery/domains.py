@@ -165,7 +165,6 @@ class _Made:
     right: set[tuple[str, tuple[str, ...], str, tuple[str, ...]]] = field(default_factory=set)
 
     def one_of(self, text: str) -> str:
-        """One of some alternatives, wherever these stand."""
         return self.chosen.setdefault(text, self.chance.choice(text.split("|")))
 
     def add(self, line: str) -> None:

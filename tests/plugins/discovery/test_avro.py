@@ -55,7 +55,6 @@ def text(value: str) -> bytes:
 
 
 def avro(*blocks: tuple[int, bytes], codec: str = "null", fields: object = FIELDS) -> bytes:
-    """A file of records called Row."""
     schema = json.dumps({"type": "record", "name": "Row", "fields": fields})
     header = number(2) + text("avro.schema") + text(schema) + text("avro.codec") + text(codec)
     body = b"".join(number(n) + number(len(block)) + block + SYNC for n, block in blocks)

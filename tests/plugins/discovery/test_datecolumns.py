@@ -38,7 +38,6 @@ def spec(result: Discovery, name: str) -> DataSourceSpec:
 
 def snapshot(result: Discovery, name: str) -> FromFieldValue | None:
     declared = spec(result, name).hdfs_like
-    assert declared is not None
     return declared.snapshot.from_field_value
 
 
@@ -56,7 +55,6 @@ def stores_by_day(name: str, days: list[date] = DAYS) -> Rows:
 def test_a_register_that_is_copied_every_day_has_its_days_as_snapshots(tmp_path: Path) -> None:
     result = found(tmp_path, stores=stores_by_day("as_of"), sales=sales())
     settings = snapshot(result, "stores")
-    assert settings is not None
     assert (settings.field_name, settings.time_format) == ("as_of", TimeFormat.ISO8601_DATE)
     assert not settings.drop_field
     assert [r.parent for r in result.relationships.declared] == ["stores"]
@@ -79,20 +77,16 @@ def test_rows_that_change_on_some_days_are_no_copies(tmp_path: Path) -> None:
 def test_events_at_the_root_are_divided_by_their_day(tmp_path: Path) -> None:
     result = found(tmp_path, sales=sales(sale_date=lambda n: DAYS[n % 6]))
     settings = snapshot(result, "sales")
-    assert settings is not None
     assert settings.field_name == "sale_date"
     assert "6 days of 60 rows, none without" in result.files["sources.yaml"]
     assert "6 snapshots, the first of 2026-03-01" in result.files["output.yaml"]
 
 
 @pytest.mark.parametrize(("form", "pattern"), [("%d.%m.%Y", "dd.MM.yyyy"), ("%Y-%m", "yyyy-MM")])
-def test_days_of_events_may_be_written_in_other_ways(
-    tmp_path: Path, form: str, pattern: str
-) -> None:
+def test_days_of_events_may_be_written_in_other_ways(tmp_path, form, pattern):
     months = [date(2026, 1 + n, 1) for n in range(6)]
     rows = sales(sale_date=lambda n: months[n % 6].strftime(form))
     settings = snapshot(found(tmp_path, sales=rows), "sales")
-    assert settings is not None
     assert (settings.time_format, settings.time_pattern) == (TimeFormat.PATTERN, pattern)
 
 
@@ -101,9 +95,7 @@ def test_days_of_events_may_be_written_in_other_ways(
     [("%m/%d/%Y", 9, 0), ("%-m/%-d/%y", 9, 0), ("%d.%m.%Y", 9, 0), ("%b %d %Y", 1, 0),
      ("%m/%d/%Y", 1, 1), ("%d.%m.%Y", 1, 1)],
 )  # fmt: skip
-def test_all_values_of_a_column_decide_its_order(
-    tmp_path: Path, form: str, first: int, guesses: int
-) -> None:
+def test_all_values_of_a_column_decide_its_order(tmp_path, form, first, guesses):
     days = [date(2026, 3, first + n) for n in range(6)]
     result = found(tmp_path, sales=sales(sale_date=lambda n: days[n % 6].strftime(form)))
     (profile,) = result.profiles
@@ -115,7 +107,6 @@ def test_times_of_events_are_divided_by_a_query(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 7, tzinfo=UTC)
     result = found(tmp_path, sales=sales(created_at=lambda n: start + timedelta(hours=n)))
     declared = spec(result, "sales").complex_virtual
-    assert declared is not None
     assert "date_trunc('DAY', `created_at`)" in declared.data_query
     assert spec(result, "sales-files").hdfs_like is not None
 
@@ -140,9 +131,7 @@ def test_events_below_a_root_keep_all_of_their_rows(tmp_path: Path) -> None:
     ],
     ids=["of birth", "with NULL", "as many as rows", "several", "of validity"],
 )  # fmt: skip
-def test_dates_of_something_else_are_no_snapshots(
-    tmp_path: Path, columns: dict[str, object]
-) -> None:
+def test_dates_of_something_else_are_no_snapshots(tmp_path, columns):
     assert snapshot(found(tmp_path, sales=sales(**columns)), "sales") is None
 
 
@@ -174,7 +163,6 @@ def test_days_of_a_column_are_read_as_the_engine_reads_them(
     pattern: str | None,
 ) -> None:
     dates = column_dates(kind, values)
-    assert dates is not None
     assert (dates.unit, dates.time_format, dates.time_pattern) == (unit, time_format, pattern)
     assert dates.is_exact
     assert dates.times[0].year == 2026

@@ -83,9 +83,7 @@ def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
     ids=["a day is missing", "two months", "a whole month"],
 )
 @pytest.mark.parametrize("folder", ["2026/{:02}", "year=2026/month={}"])
-def test_day_in_a_name_below_year_and_month_is_found(
-    tmp_path: Path, months: dict[int, Sequence[int]], folder: str
-) -> None:
+def test_day_in_a_name_below_year_and_month_is_found(tmp_path, months, folder):
     dates = [(month, day) for month, days in months.items() for day in days]
     names = [f"visits/{folder.format(month)}/visits-{day:02}.csv" for month, day in dates]
     found = layouts(tmp_path, *names)["visits"]
@@ -103,14 +101,35 @@ def test_day_in_a_name_below_year_and_month_is_found(
     ],
     ids=["counted from 1", "two numbers", "the same every month", "no day of February"],
 )
-def test_number_in_a_name_that_may_be_of_a_part_is_no_day(
-    tmp_path: Path, months: dict[int, Sequence[int]]
-) -> None:
+def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
     dates = [(month, day) for month, days in months.items() for day in days]
     names = [f"visits/2026/{month:02}/visits-{day:02}.csv" for month, day in dates]
     found = layouts(tmp_path, *names)["visits"]
     assert found.unit is Unit.MONTH
     assert len(found.snapshots) == len(months)
+
+
+@pytest.mark.parametrize(
+    ("form", "hours", "unit", "is_stated"),
+    [
+        ("log_2026-02-0{}-{:02}", range(24), Unit.HOUR, False),
+        ("log_2026-02-0{}_{:02}", range(24), Unit.HOUR, False),
+        ("log_2026-02-0{}T{:02}", range(3), Unit.HOUR, False),
+        ("log_2026020{}T{:02}30", range(3), Unit.SECOND, False),
+        ("log_2026-02-0{}-{:02}", range(8, 21), Unit.DAY, True),
+        ("log_2026020{}_{:02}30", range(24), Unit.DAY, True),
+        ("log_2026-02-0{}-{:02}", range(8), Unit.DAY, False),
+        ("log_2026-02-0{}-part-{:02}", range(24), Unit.DAY, False),
+        ("log_2026-02-0{}-{:02}", range(25), Unit.DAY, False),
+    ],
+)
+def test_hours_behind_a_day_are_found_or_a_guess(
+    tmp_path: Path, form: str, hours: Sequence[int], unit: Unit, is_stated: bool
+) -> None:
+    names = [f"{form.format(day, hour)}.csv" for day in (3, 4) for hour in hours]
+    (found,) = layouts(tmp_path, *names).values()
+    assert len(found.snapshots) == (2 if unit is Unit.DAY else 2 * len(hours))
+    assert (found.unit, found.guess is not None) == (unit, is_stated)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +253,7 @@ def written(days: Iterable[date], form: str, separator: str, place: str) -> list
     separator=st.sampled_from(["-", "_", ".", " "]),
     place=st.sampled_from(PLACES),
 )
-def test_days_of_names_are_found_whatever_their_form(
-    start: date, gaps: list[int], form: str, separator: str, place: str
-) -> None:
+def test_days_of_names_are_found_whatever_their_form(start, gaps, form, separator, place):
     days = [start + timedelta(days=sum(gaps[:n])) for n in range(len(gaps) + 1)]
     shows_order = any(day.day > 12 for day in days)
     assume(shows_order or not form.startswith("%Y-%d"))
@@ -330,7 +347,6 @@ def test_one_odd_name_among_dates_ends_no_file() -> None:
     days = written(MAY, "%m-%d-%Y", "-", "sales_{}.csv")
     (found,) = sources([*days, "sales_02-30-2024.csv"])
     assert len(found.files) == 32
-    assert found.guess is not None
     assert found.guess.evidence.startswith("02-30-2024 is no MM-dd-yyyy, as 31 others are")
 
 
@@ -338,7 +354,6 @@ def test_an_order_that_one_series_proves_is_that_of_others() -> None:
     proving, other = written(MAY, "%m-%d-%Y", "-", "a_{}.csv"), ["b_03-04-2024.csv"]
     found = sources([*proving, *other])[1]
     assert [time.isoformat()[:10] for time in found.snapshots] == ["2024-03-04"]
-    assert found.guess is not None
     assert found.guess.evidence == "as in a_05-01-2024.csv"
 
 

@@ -114,7 +114,6 @@ CUSTOMERS = "id,name\n" + "".join(f"{n},c{n}\n" for n in range(1, 21))
 
 
 def write_delta(folder: Path, versions: Iterable[Sequence[dict[str, object]]]) -> None:
-    """A table with a log of some versions, each a list of actions."""
     (folder / "_delta_log").mkdir(parents=True)
     for number, actions in enumerate(versions):
         text = "".join(json.dumps(action) + "\n" for action in actions)
@@ -133,7 +132,6 @@ def metadata(*fields: tuple[str, str, str], partitions: Sequence[str] = ()) -> d
 
 
 def add(folder: Path, name: str, rows: list[dict[str, object]], **values: str) -> dict[str, object]:
-    """Write a file, and the action that adds it."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
@@ -244,9 +242,7 @@ def test_a_table_of_iceberg_may_have_been_moved(tmp_path: Path) -> None:
          "without x"),
     ],
 )  # fmt: skip
-def test_tables_that_cannot_be_read_are_left_out_with_the_reason(
-    tmp_path: Path, name: str, content: bytes, why: str
-) -> None:
+def test_tables_that_cannot_be_read_are_left_out_with_the_reason(tmp_path, name, content, why):
     (tmp_path / "levels" / name).parent.mkdir(parents=True)
     (tmp_path / "levels" / name).write_bytes(content)
     reasons = {each.what: each.why for each in with_customers(tmp_path).declarations.left_out}

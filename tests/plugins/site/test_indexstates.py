@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 import yaml
 from support.declared.fulldeclarations import an_index
 from support.site.histories import START, declarations
@@ -53,7 +52,6 @@ def test_index_shows_coverage_and_what_queries_left_out(tmp_path: Path) -> None:
         )
     )
     log = usage_log(store)
-    assert log is not None
     log.write("0123456789abcdef", Usage(reads=3, served=2, files=30, dropped_files=12,
                                         bytes=3_000, dropped_bytes=1_024))  # fmt: skip
     (state,) = (page := drawn(tmp_path)).indexes
@@ -88,9 +86,7 @@ def test_sets_of_values_of_all_files_give_distinct_counts() -> None:
     assert counted([["new"], None, ["lost"]], files) == {}  # more than the index keeps of a file
 
 
-def test_without_arrow_it_is_shown_as_declared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_arrow_it_is_shown_as_declared(tmp_path, monkeypatch):
     indexed(tmp_path)
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
     (state,) = drawn(tmp_path).indexes

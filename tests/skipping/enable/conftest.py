@@ -12,13 +12,11 @@ from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enabl
 
 @pytest.fixture(scope="session")
 def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where indexes are kept."""
     return str(tmp_path_factory.mktemp("indexes"))
 
 
 @pytest.fixture(scope="session")
 def indexed(spark: SparkSession, location: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with five indexed files of twenty rows."""
     path = write_files(spark, tmp_path_factory.mktemp("indexed") / "t")
     build_index(spark, location, path, change=lambda builder: builder.add_value_set("odd"))
     return path
@@ -41,5 +39,4 @@ def rows(skipping: SparkSession, indexed: str) -> DataFrame:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A place to write to."""
     return tmp_path / "t"

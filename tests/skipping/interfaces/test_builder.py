@@ -1,7 +1,6 @@
 """The interface of Python: create, build, refresh, describe, drop."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,6 @@ def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: L
     assert files.add_min_max("price").build().indexed == 3
     lake.add("2024-01-04", 5)
     described = files.describe()
-    assert described.coverage is not None
     assert (described.coverage.indexed, described.coverage.missing) == (3, 1)
     assert files.refresh("INCREMENTAL").indexed == 1
     (listed,) = skipping.skipping_indexes(spark, lake.base).list()
@@ -34,9 +32,7 @@ def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: L
     assert files.vacuum().definition is None
 
 
-def test_description_shows_when_queries_of_this_session_used_an_index(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_description_shows_when_queries_of_this_session_used_an_index(spark, lake):
     files = skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
     files.build()
     skipping.enable(spark, lake.base)
@@ -53,14 +49,11 @@ def test_other_sessions_read_what_this_one_used(spark: SparkSession, lake: Lake)
     assert spark.read.parquet(lake.data).where("price = 25").count() == 1
     skipping.disable(spark)
     recorded = files.usage()
-    assert recorded is not None
     assert (recorded.total.served, recorded.total.dropped_files) == (1, 2)
     assert files.describe().last_used == recorded.total.last_used
 
 
-def test_usage_is_not_written_where_the_session_disables_it(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_usage_is_not_written_where_the_session_disables_it(spark, lake):
     skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price").build()
     skipping.enable(spark, lake.base)
     with setting(spark, USAGE, "false"):
@@ -77,9 +70,7 @@ def test_verbs_without_files_or_index_are_refused(spark: SparkSession, lake: Lak
 
 
 @pytest.mark.parametrize("declare", INTERFACES)
-def test_every_interface_makes_the_same_definition(
-    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
-) -> None:
+def test_every_interface_makes_the_same_definition(spark, lake, declare):
     other = Lake(lake.folder / "other").fill()
     by_sql(spark, other)
     expected = other.definition()
@@ -92,9 +83,7 @@ def test_every_interface_makes_the_same_definition(
 
 
 @pytest.mark.parametrize("declare", INTERFACES[:4])
-def test_a_created_index_is_empty_until_it_is_refreshed(
-    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
-) -> None:
+def test_a_created_index_is_empty_until_it_is_refreshed(spark, lake, declare):
     declare(spark, lake)
     assert lake.state().phase is IndexState.EMPTY
     assert not lake.state().may_skip
@@ -163,7 +152,6 @@ def test_the_files_of_a_source_are_indexed(shop: Shop, tmp_path: Path) -> None:
     result = snaploom("index", "apply", "-f", shop.write(), index)
     assert result.code == 0, result.err
     state = state_of(tmp_path)
-    assert state.definition is not None
     assert state.definition.target.uri == f"file:{tmp_path}/orders"
     assert state.definition.owner == "SkippingIndex/i"
     assert rows_of(state) == len(list((tmp_path / "orders").glob("*.parquet")))

@@ -23,7 +23,6 @@ __all__ = ["fake_port", "real_port"]  # fixtures
 
 @pytest.fixture
 def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
-    """A folder for files, and one for indexes."""
     return ProofCase(spark, tmp_path)
 
 
@@ -67,7 +66,6 @@ def generated(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print which share of the files that could be left out each index set left out."""
     for report in terminalreporter.getreports("passed"):
         if shares := dict(report.user_properties).get("shares"):
             terminalreporter.write_line(f"{report.nodeid.rpartition('[')[2]} {shares}")

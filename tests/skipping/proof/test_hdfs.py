@@ -1,6 +1,5 @@
 """Files on HDFS that were replaced, with their length and time made to be what they were."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +50,6 @@ class Lake:
         return self.path("day=0").getFileSystem(conf)
 
     def put(self, name: str, value: int) -> None:
-        """Create a file, in the place of the one that is there."""
         local = self.folder / "file.parquet"
         pq.write_table(pa.table({"a": [value]}), local)
         source = jvm_of(self.spark).org.apache.hadoop.fs.Path(local.as_uri())
@@ -85,7 +83,6 @@ def overwritten(lake: Lake, name: str, value: int) -> None:
 
 
 def renamed(lake: Lake, name: str, value: int) -> None:
-    """A new file that was prepared elsewhere, and moved into the place of the old one."""
     lake.put("_prepared", value)
     lake.client.delete(lake.path(name), False)
     assert lake.client.rename(lake.path("_prepared"), lake.path(name))
@@ -93,9 +90,7 @@ def renamed(lake: Lake, name: str, value: int) -> None:
 
 @pytest.mark.parametrize("replaced", [overwritten, renamed])
 @pytest.mark.parametrize("threshold", [32, 0], ids=["listed by the driver", "listed by a job"])
-def test_same_length_and_time_set_back_is_read(
-    lake: Lake, replaced: Callable[[Lake, str, int], None], threshold: int
-) -> None:
+def test_same_length_and_time_set_back_is_read(lake, replaced, threshold):
     path = lake.path(name_of(0))
     before = lake.client.getFileStatus(path)
     replaced(lake, name_of(0), 2)
@@ -111,9 +106,7 @@ def test_same_length_and_time_set_back_is_read(
         lake.spark.conf.unset(key)
 
 
-def test_unchanged_files_are_skipped_and_the_description_shows_by_what(
-    lake: Lake,
-) -> None:
+def test_unchanged_files_are_skipped_and_the_description_shows_by_what(lake):
     with skipping_by(lake.spark, lake.location):
         (outcome,) = explain(lake.read().where("a = 2")).relations
     assert (outcome.kept_files, outcome.indexes[0].stale) == (1, 0)

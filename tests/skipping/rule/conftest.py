@@ -12,7 +12,6 @@ from snaploom.skipping.spark.optimizer import requests
 
 @pytest.fixture(scope="session")
 def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with four files of ten rows."""
     return write_parts(spark, tmp_path_factory.mktemp("parts") / "t")
 
 
@@ -35,7 +34,6 @@ def decider(spark: SparkSession) -> Iterator[KeepNamed]:
 
 @pytest.fixture
 def truthful(spark: SparkSession) -> Iterator[Truthful]:
-    """Keeps the file that holds the requested id."""
     decider = Truthful()
     requests.install(spark, decider, SETTINGS, decider.concerns)
     yield decider
@@ -44,7 +42,6 @@ def truthful(spark: SparkSession) -> Iterator[Truthful]:
 
 @pytest.fixture
 def table(spark: SparkSession, parts: str) -> Iterator[str]:
-    """An external table over the four files."""
     spark.sql(f"CREATE TABLE parts USING parquet LOCATION '{parts}'")
     yield "parts"
     spark.sql("DROP TABLE parts")
@@ -69,5 +66,4 @@ def set_conf(spark: SparkSession) -> Iterator[SetConf]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A place to write to."""
     return str(tmp_path / "written")

@@ -122,7 +122,6 @@ class Server:
 
     def close_input(self) -> None:
         """End it as the end of this process would."""
-        assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(PATIENCE)
         self._process = None

@@ -226,7 +226,6 @@ def running_cluster(folder: Path) -> Iterator[ControlPlane]:
 
 @contextmanager
 def _exclusive(folder: Path) -> Iterator[None]:
-    """Wait until no other test of this machine has a node."""
     folder.mkdir(parents=True, exist_ok=True)
     with built("pause").with_name("node.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -303,7 +303,6 @@ def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
 
 
 def _imported(folder: Path, artifacts: Artifacts) -> Product:
-    """Artifacts whose images were given to the node's container runtime."""
     images = (artifacts.operator, artifacts.spark, artifacts.comet)
     for image in filter(None, images):
         import_archive(folder, image.reference, image.archive)

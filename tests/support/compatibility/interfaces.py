@@ -237,7 +237,6 @@ def documents() -> dict[str, str]:
 
 
 def _stored(model: type[BaseModel]) -> dict[str, JsonValue]:
-    """What a later version must accept of a document that this one wrote."""
     return without_texts(cast(dict[str, JsonValue], model.model_json_schema(by_alias=True)))
 
 

@@ -197,7 +197,6 @@ def _alternatives(sides: Sides) -> Iterator[str]:
 def _is_covered(
     sides: Sides, alternative: JsonValue, others: Sequence[JsonValue], *, swapped: bool
 ) -> bool:
-    """Whether one of the other side's alternatives takes all that this one takes."""
     return any(
         not [*_changes(sides.at(*((o, alternative) if swapped else (alternative, o)), ""))]
         for o in others

@@ -74,7 +74,6 @@ def _try_all(good: Path, place: Place, mutation: Mutation, number: int) -> int:
 
 
 def _turned(operations: Mapping[str, Operation], number: int) -> list[tuple[str, Operation]]:
-    """Operations in their order, from another one on for each number."""
     listed = list(operations.items())
     first = number % len(listed)
     return listed[first:] + listed[:first]

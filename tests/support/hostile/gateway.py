@@ -58,7 +58,6 @@ def seen_in_arguments(token: str) -> bool:
 def main(report: Path) -> None:
     spark = build_session("gateway", RunSettings())
     gateway = spark.sparkContext._gateway
-    assert gateway is not None
     java = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     token = gateway.gateway_parameters.auth_token
     facts = {

@@ -47,8 +47,6 @@ def pins_of(lock: Path) -> dict[str, Pin]:
 def script(name: str) -> ModuleType:
     """A program of `.ci`, as a module."""
     spec = importlib.util.spec_from_file_location(f"ci_{name}", SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

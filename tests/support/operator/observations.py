@@ -7,10 +7,10 @@ from typing import Any
 from support.declared.declarations import Raw, document, model, output, parsed
 
 from snaploom.models.common import EpochNanos, format_instant, parse_instant
-from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
+from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import Report
 from snaploom.models.run import CurrentPhase, CurrentRun, LastRun, RunAction, Submitter, Trigger
-from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
+from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
 from snaploom_operator.conditions import ConditionType
@@ -67,7 +67,6 @@ def an_output(
 ) -> ObservedOutput:
     """An output that is valid, and has never run; keyword arguments are `spec.run`."""
     resource = _stored(output(run=run), annotations, finalizers, is_deleting)
-    assert isinstance(resource, OutputDataset)
     resource = resource.model_copy(update={"status": status})
     bundle = bundle_for("OutputDataset", "wide", [*_near(model()[:-1]), resource])
     return ObservedOutput(
@@ -101,7 +100,6 @@ def an_index(
     }
     raw = document("SkippingIndex", "narrow", spec)
     resource = _stored(raw, annotations, finalizers, is_deleting)
-    assert isinstance(resource, SkippingIndex)
     resource = resource.model_copy(update={"status": status})
     bundle = bundle_for("SkippingIndex", "narrow", [*_near([output()]), resource])
     return ObservedIndex(

@@ -346,13 +346,11 @@ class RealHarness(OperatorHarness):
 
     @property
     def operator(self) -> Operator:
-        assert self.thread is not None
         return self.thread.running.operator
 
     @property
     def failure(self) -> Exception | None:
         """Why the operator ended or is about to, if it failed."""
-        assert self.thread is not None
         return self.thread.failure or self.thread.process.failure
 
     async def start(self) -> None:
@@ -371,7 +369,6 @@ class RealHarness(OperatorHarness):
 
     async def list_all(self) -> None:
         """Let the operator list everything, as in a resync."""
-        assert self.thread is not None
         await self.thread.do(self.operator.feed.list_all())
 
     async def deliver(self, change: Change) -> None:
@@ -380,7 +377,6 @@ class RealHarness(OperatorHarness):
         async def received() -> None:
             deliver(self.operator, change)
 
-        assert self.thread is not None
         await self.thread.do(received())
 
     async def wait_for(self, identity: str, predicate: Predicate) -> Raw:

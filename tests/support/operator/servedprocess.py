@@ -74,7 +74,6 @@ class ServedProcess:
 
     def end(self) -> int:
         """End it as Kubernetes does; its exit code."""
-        assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(DEADLINE)

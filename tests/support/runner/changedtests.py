@@ -265,7 +265,6 @@ def _fixtures_of(path: Path) -> set[str]:
 
 
 def _starts_programs(path: Path) -> bool:
-    """Whether a file of tests starts processes, or uses the library by its name."""
     names = _names(path)
     starts = "snaploom" in names or any(name.partition(".")[0] in _STARTING for name in names)
     return starts and TESTS in path.parents

@@ -85,7 +85,6 @@ def in_duckdb(file: Path, table: str, **settings: Any) -> dict[str, Any]:
 def make_duckdb(spark: SparkSession, file: Path, *statements: str) -> None:
     """Carry out statements in a DuckDB file, by the driver that reads it."""
     gateway = spark.sparkContext._gateway
-    assert gateway is not None
     connection = gateway.jvm.java.sql.DriverManager.getConnection(f"jdbc:duckdb:{file}")
     try:
         for statement in statements:

@@ -43,12 +43,10 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
 
     def _read(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"the peer ended: {self._log.read_text()[-3000:]}"
         answer: dict[str, Any] = json.loads(line)

@@ -111,8 +111,6 @@ _NOT_IN_CSV = ("x", "st.a", "st.s")
 
 @dataclass(frozen=True)
 class ProofTable:
-    """A table of a few files."""
-
     name: str
     """Its name in Spark's catalog."""
     path: str
@@ -137,7 +135,6 @@ class ProofTable:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Columns whose values come from paths."""
         return tuple(name for name in ("p", "q") if name in self.columns)
 
 
@@ -203,7 +200,6 @@ def _content(rng: random.Random, names: Sequence[str], kind: str) -> pa.Table:
 
 
 def _window(rng: random.Random, pool: Sequence[Value], most: int) -> Sequence[Value]:
-    """Some neighbours, at times with one from elsewhere."""
     size = rng.randint(1, most)
     start = rng.randrange(max(len(pool) - size, 0) + 1)
     strays = [rng.choice(pool)] if most > 1 and rng.random() < 0.15 else []
@@ -306,7 +302,6 @@ def _write_spark(
 
 
 def _ddl(names: Sequence[str]) -> str:
-    """Columns as CREATE TABLE takes them."""
     parts = [f"{name} {SQL_TYPES[name]}" for name in names if name in SQL_TYPES and "." not in name]
     if any(name in ("st", "st.a") for name in names):
         parts.append("st struct<a: int, s: string>")

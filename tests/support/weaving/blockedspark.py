@@ -31,7 +31,6 @@ def without_spark(
         variables: of its environment, beside those of this process.
     """
     spec = find_spec("pyspark")
-    assert spec is not None
     assert spec.origin is not None
     environment = {**os.environ, "SPARK_HOME": str(Path(spec.origin).parent), **(variables or {})}
     return subprocess.run(

@@ -288,16 +288,13 @@ def test_machine_without_control_groups_has_no_kills_and_no_limit(tmp_path: Path
 
 
 @pytest.mark.parametrize(("kills", "cause"), [(1, "was shut down"), (2, "the kernel killed")])
-def test_end_of_spark_names_a_kill_during_the_run_only(
-    tmp_path: Path, kills: int, cause: str
-) -> None:
+def test_end_of_spark_names_a_kill_during_the_run_only(tmp_path, kills, cause):
     session = GoneSession()
     group = JobGroup(container(tmp_path, "v2", kills=1, limit=str(1 << 30)))
     group.enter(session, "run", "a run")  # type: ignore[arg-type]
     session.is_gone = True
     container(tmp_path, "v2", kills=kills, limit=str(1 << 30))
     stopped = group.stopped()
-    assert stopped is not None
     assert cause in stopped.message
     assert (stopped.found == "a limit of 1024 MiB") == (kills == 2)
 
@@ -316,16 +313,13 @@ class EndedProcess:
 @pytest.mark.parametrize(
     ("code", "cause"), [(52, "heap was full"), (-9, "was killed"), (143, "was shut down")]
 )
-def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(
-    tmp_path: Path, code: int, cause: str
-) -> None:
+def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(tmp_path, code, cause):
     session, group = GoneSession(), JobGroup(container(tmp_path, "v2", kills=0))
     group.enter(session, "run", "a run")  # type: ignore[arg-type]
     group.describe("OutputDataset/wide: snapshot 1 with `customers`")
     group._process = EndedProcess(code)  # type: ignore[assignment]
     session.is_gone = True
     stopped = group.stopped()
-    assert stopped is not None
     assert cause in stopped.message
     assert ("`customers`" in str(stopped.found)) == (code != 143)
     assert "run.spark.driver.memory" in stopped.hint

@@ -216,7 +216,6 @@ def report_after(*events: Event) -> Report:
 )
 def test_progress_counts_snapshots_and_joins(events: list[Event], message: str) -> None:
     progress = report_after(*events).progress
-    assert progress is not None
     assert progress.message == message
     assert (progress.snapshots, progress.joins) == (12, 9)
 
@@ -250,7 +249,6 @@ def test_what_comes_often_or_means_little_changes_nothing(event: Event) -> None:
 def test_files_of_an_index_are_progress() -> None:
     running = RunningReport(START)
     running.take_files(100, 2000)
-    assert running.report.progress is not None
     assert running.report.progress.message == "file 100 of 2000"
 
 
@@ -370,7 +368,6 @@ def test_newest_snapshot_with_many_names_fits_too() -> None:
     )  # fmt: skip
     fitted = fitting(a_long_report(newest=newest), SMALLEST)
     assert size(fitted) <= SMALLEST
-    assert fitted.newest is not None
     assert fitted.newest.rows == 1
 
 

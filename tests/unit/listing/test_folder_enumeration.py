@@ -112,9 +112,7 @@ def answer(find: PathSnapshots, *, is_full: bool) -> object:
     changes=st.lists(st.lists(CHANGES, max_size=8), min_size=1, max_size=4),
     globs=st.lists(st.sampled_from(GLOBS), min_size=1, max_size=2, unique=True),
 )
-def test_every_enumeration_equals_a_full_listing(
-    changes: list[list[Change]], globs: list[str]
-) -> None:
+def test_every_enumeration_equals_a_full_listing(changes, globs):
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "aim").write_text("{}")
@@ -161,7 +159,6 @@ def test_a_snapshot_of_which_a_run_knows_the_files_keeps_them(tmp_path) -> None:
     write(tmp_path, "at=0/b.json")
     assert found.files_of(*seconds(0)) == first
     again = path_snapshots(found.listing.asking(NoOtherFiles()))
-    assert again is not None
     assert again.files_of(*seconds(0)) == first
     assert len(source(tmp_path, "*/*.json").files_of(*seconds(0))) == 2
 
@@ -307,8 +304,6 @@ def test_files_of_a_folder_of_a_bucket_are_listed_when_they_are_read(place) -> N
 def test_files_have_what_a_run_goes_by(place) -> None:
     (file,) = list_files([f"{place}/a/1/x.*"], "DataSource/x", BucketFiles(os.environ))
     info = open_store(f"{place}/a/1/", create=False).head("x.parquet")
-    assert info is not None
-    assert info.etag is not None
     assert (file.uri, file.length) == (f"{place}/a/1/x.parquet", 1)
     assert file.modified == info.modified // 1_000_000
     assert file.etag == info.etag.strip('"')
@@ -331,9 +326,7 @@ MARKS = ("a/1_$folder$", "a/2/below_$folder$", "a/3_$folder$", "a/4/below", "a/5
 
 
 @pytest.mark.parametrize("glob", ["a/*", "a/*/*", "a/?/*", "a/3_$folder$", "a/*/below_$folder$"])
-def test_marks_of_folders_are_neither_files_nor_folders_with_some(
-    request, server, place, glob
-) -> None:
+def test_marks_of_folders_are_neither_files_nor_folders_with_some(request, server, place, glob):
     whole, store = f"{place}/{glob}", open_store(place, create=False)
     store.put("a/4/below/x", b"1")
     store.put("a/5/x", b"1")

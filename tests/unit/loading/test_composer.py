@@ -102,7 +102,6 @@ def test_an_alias_stands_where_it_is_used() -> None:
 )
 def test_what_is_no_yaml_is_reported_once(text: str, code: str, line: int, message: str) -> None:
     composed = compose(text)
-    assert composed.fault is not None
     assert (composed.fault.code, composed.fault.at.line) == (code, line)
     assert message in composed.fault.message
 
@@ -134,7 +133,6 @@ def test_a_billion_laughs_is_refused_at_once() -> None:
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     composed = compose("\n".join(lines))
-    assert composed.fault is not None
     assert composed.fault.code == "SL102"
     assert "aliases of this file expand" in composed.fault.message
 
@@ -143,7 +141,6 @@ def test_merges_cannot_expand_without_bound_either() -> None:
     lines = ["a0: &a0 {" + ", ".join(f"k{i}: 1" for i in range(100)) + "}"]
     lines += [f"b{i}: {{<<: *a0, x{i}: 1}}" for i in range(2000)]
     composed = compose("\n".join(lines))
-    assert composed.fault is not None
     assert composed.fault.code == "SL102"
 
 

@@ -13,7 +13,7 @@ from support.declared.declarations import files, output, spoilt
 from snaploom.loading.documents import read_object
 from snaploom.models.common import DataType, SchemaField, TimeOffset, format_instant
 from snaploom.models.datasource import FromFieldValue, TimeFormat
-from snaploom.models.outputdataset import FromInterval, OutputDataset
+from snaploom.models.outputdataset import FromInterval
 from snaploom.models.shortforms import (
     LENGTH,
     LENGTH_PARTS,
@@ -130,9 +130,7 @@ def test_no_text_breaks_the_reader_of_types(text: str) -> None:
         ("2024-02-29 06:30:01.5[Europe/Berlin]", "Europe/Berlin", (6, 30, 1, 500_000_000)),
     ],
 )
-def test_a_date_begins_at_midnight_of_its_zone(
-    text: str, zone: str, clock: tuple[int, ...]
-) -> None:
+def test_a_date_begins_at_midnight_of_its_zone(text, zone, clock):
     found = read_local_time(text)
     assert (found["year"], found["month"], found["day"]) == (2024, 2, 29)
     assert tuple(found[part] for part in ("hour", "minute", "second", "nano")) == clock
@@ -157,9 +155,7 @@ def test_short_and_long_declarations_are_equal() -> None:
         raw = spoilt(raw, f"{INTERVAL}.{field}", text)
     read = read_object(raw)
     assert read.findings == ()
-    assert isinstance(read.resource, OutputDataset)
     found = read.resource.spec.data_model.root_data_source.snapshot_filter.from_interval
-    assert found is not None
     assert found.max_snapshot_age == TimeOffset(day=30)
     assert FromInterval.parse(found.dump()) == found
 
@@ -300,9 +296,7 @@ def field(pattern: str, zone: str = "UTC") -> FromFieldValue:
         ("2024033102", field("yyyyMMddHH", "Europe/Berlin"), "2024-03-31T01:00:00Z"),
     ],
 )
-def test_a_period_begins_at_its_first_moment_in_its_zone(
-    value: str | int, settings: FromFieldValue, instant: str
-) -> None:
+def test_a_period_begins_at_its_first_moment_in_its_zone(value, settings, instant):
     assert format_instant(instant_of(value, settings)) == instant
 
 

@@ -1,5 +1,3 @@
-""""""
-
 import json
 from dataclasses import replace
 from random import Random
@@ -54,22 +52,13 @@ def conflicts(history: Structure, today: Structure) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "today",
-    [
-        pytest.param(structure(">a", "a>b[k]"), id="the same"),
-        pytest.param(structure(">A", "A>B[K]"), id="another case"),
-        pytest.param(structure(">a", "a>b[k]", "b>c", "c>d", ">e"), id="new subtrees"),
-        pytest.param(structure(">a"), id="a leaf vanished"),
-        pytest.param(structure(), id="all vanished"),
-    ],
-)
-def test_structures_that_continue_history_have_no_conflict(today: Structure) -> None:
-    assert conflicts(structure(">a", "a>b[k]"), today) == []
-
-
-@pytest.mark.parametrize(
     ("today", "expected"),
     [
+        pytest.param(structure(">a", "a>b[k]"), [], id="the same"),
+        pytest.param(structure(">A", "A>B[K]"), [], id="another case"),
+        pytest.param(structure(">a", "a>b[k]", "b>c", "c>d", ">e"), [], id="new subtrees"),
+        pytest.param(structure(">a"), [], id="a leaf vanished"),
+        pytest.param(structure(), [], id="all vanished"),
         pytest.param(
             structure(">a", ">b[k]"),
             ["b: its place is below the root, but was below a"], id="moved up",
@@ -88,9 +77,7 @@ def test_structures_that_continue_history_have_no_conflict(today: Structure) -> 
         ),
     ],
 )  # fmt: skip
-def test_structures_that_contradict_history_are_conflicts(
-    today: Structure, expected: list[str]
-) -> None:
+def test_structures_that_contradict_history_are_conflicts(today, expected):
     assert conflicts(structure(">a", "a>b[k]"), today) == expected
 
 

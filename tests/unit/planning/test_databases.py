@@ -67,7 +67,6 @@ def test_no_name_of_a_database_becomes_an_option(name: str) -> None:
     )
     assert (unquote(url.path), url.query, url.fragment) == (f"/{name}", "", "")
     of_file = DATABASES[JdbcDriver.H2].database_form
-    assert of_file is not None
     is_refused = any(mark in name for mark in ":;?") or ".." in name.split("/")
     assert (of_file.fullmatch(f"/{name}") is None) == is_refused
 
@@ -124,9 +123,7 @@ def test_a_quoted_name_ends_where_it_should(driver: JdbcDriver, name: str) -> No
         ("SQLSERVER", {"isolationLevel": "SNAPSHOT"}, "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"),
     ],
 )
-def test_first_statement_makes_a_session_read_only(
-    driver: str, settings: dict[str, Any], statement: str
-) -> None:
+def test_first_statement_makes_a_session_read_only(driver, settings, statement):
     assert first_statement(declared(driver, host="db", database="shop", **settings)) == statement
 
 
@@ -442,6 +439,5 @@ def test_no_way_of_writing_a_name_hides_it(name: str, before: str) -> None:
 @pytest.mark.parametrize("database", DATABASES.values(), ids=[each.value for each in DATABASES])
 def test_a_missing_driver_names_the_command_that_installs_it(database):
     command = re.search("`snaploom drivers install (.+?)`", driver_hint(database.driver_class))
-    assert command is not None
     assert command[1] in DRIVER_JAR_BY_NAME or command[1].endswith("VERSION --unlisted")
     assert "driverClass" in driver_hint("org.example.Driver")

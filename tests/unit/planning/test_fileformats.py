@@ -63,9 +63,7 @@ PLACE = FormatPlace("", "format", "options")
         ("Iceberg", {}),
     ],
 )
-def test_formats_and_options_of_the_list_are_sound(
-    data_format: str, options: dict[str, str]
-) -> None:
+def test_formats_and_options_of_the_list_are_sound(data_format, options):
     assert format_findings(data_format, options, NO_ALLOWANCES, PLACE) == ()
 
 
@@ -480,7 +478,6 @@ def test_opensearch_is_reached_with_the_same_keys() -> None:
     }
     index = parsed([document("SkippingIndex", "i", spec)])
     bundle = bundle_for("SkippingIndex", "i", index)
-    assert bundle.skipping_index is not None
     store = bundle.skipping_index.spec.store.open_search
     assert store is not None
     password, user = (key.variable for key in secret_keys(bundle))

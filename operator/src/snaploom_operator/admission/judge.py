@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -20,16 +23,7 @@ from snaploom.models.findings import Finding, Severity, errors_of
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.policy.verdicts import TextJudge
 from snaploom.validate.validator import validate
-from snaploom_operator.admission.conflicts import (
-    ResourceSet,
-    ReviewContext,
-    broken_by,
-    contradictions,
-    newly_stalled,
-    restructuring_findings,
-    review_context,
-    users_of,
-)
+from snaploom_operator.admission import conflicts
 from snaploom_operator.admission.request import (
     PASSED,
     AdmissionRequest,
@@ -41,7 +35,6 @@ from snaploom_operator.admission.request import (
     passes_unread,
     warning_text,
 )
-from snaploom_operator.admission.shares import RefusalThrottle, SharedThreads
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.gather.gatherer import cluster_findings
 from snaploom_operator.objects import JsonObject, Ref, metadata_of, text_in
@@ -49,6 +42,97 @@ from snaploom_operator.settings import AdmissionSettings, ProtectDependants
 from snaploom_operator.store.entries import parse_resource
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
+
+# Shares of namespaces: threads for work that cannot be cancelled, and waits after refusals.
+
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class _Share:
+    turns: asyncio.Semaphore
+    users: int = 0
+    """Tasks that run or wait."""
+
+
+class SharedThreads:
+    """Runs work in threads, of which each name has at most a share."""
+
+    def __init__(self, threads: Executor, share: int) -> None:
+        self._threads = threads
+        self._share = share
+        self._shares: dict[str, _Share] = {}
+
+    async def run(self, name: str, work: Callable[[], _Result]) -> _Result:
+        """Run work as soon as the name has a free slot; its result, or its error."""
+        share = self._shares.setdefault(name, _Share(asyncio.Semaphore(self._share)))
+        share.users += 1
+        try:
+            await share.turns.acquire()
+        except asyncio.CancelledError:
+            self._leave(name)
+            raise
+        loop = asyncio.get_running_loop()
+        future = self._threads.submit(work)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._ended, name))
+        return await asyncio.wrap_future(future)
+
+    def _ended(self, name: str) -> None:
+        self._shares[name].turns.release()
+        self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        share = self._shares[name]
+        share.users -= 1
+        if not share.users:
+            del self._shares[name]
+
+
+HALF_LIFE_SECONDS = 10.0
+"""Half-life of a denial's weight."""
+FREE_REFUSALS = 10.0
+"""Denials without a delay, such as a folder of invalid resources."""
+SECONDS_A_REFUSAL = 0.05
+"""Delay that each further denial adds. Four connections of denied reviews reach some three reviews
+a second."""
+LONGEST_WAIT_SECONDS = 1.5
+"""Less than half of a review's deadline (`webhookserver.REVIEW_SECONDS`), so that it is still
+answered."""
+MOST_REMEMBERED = 1_000
+"""Namespaces in memory; beyond it those with the fewest denials are dropped."""
+
+
+@dataclass(frozen=True)
+class _Count:
+    count: float
+    at: float
+
+
+class RefusalThrottle:
+    """Recent denials by namespace, with exponential decay; its clock is monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: dict[str, _Count] = {}
+
+    def note(self, namespace: str) -> None:
+        """Count a denied review of a namespace."""
+        self._counts[namespace] = _Count(self._count(namespace) + 1, self._clock())
+        if len(self._counts) > MOST_REMEMBERED:
+            most = sorted(self._counts, key=self._count, reverse=True)[: MOST_REMEMBERED // 2]
+            self._counts = {each: self._counts[each] for each in most}
+
+    def wait(self, namespace: str) -> float:
+        """Seconds of delay of the next review of a namespace."""
+        beyond = self._count(namespace) - FREE_REFUSALS
+        return min(max(beyond, 0.0) * SECONDS_A_REFUSAL, LONGEST_WAIT_SECONDS)
+
+    def _count(self, namespace: str) -> float:
+        refused = self._counts.get(namespace)
+        if refused is None:
+            return 0.0
+        return refused.count * math.pow(0.5, (self._clock() - refused.at) / HALF_LIFE_SECONDS)
+
 
 NAMES_SHOWN = 5
 """Names of dependants in one sentence."""
@@ -94,7 +178,7 @@ def _declared(sent: JsonObject, request: AdmissionRequest) -> dict[str, JsonValu
 
 def review(
     submission: Submission,
-    context: ReviewContext,
+    context: conflicts.ReviewContext,
     protect: ProtectDependants,
     *,
     judge_text: TextJudge,
@@ -105,14 +189,16 @@ def review(
     resource, identity = submission.resource, submission.resource.identity
     stored = () if submission.before is None else (submission.before,)
     before, after = (
-        ResourceSet((*context.near, *own), context.broken, allow, judge_text, context.others)
+        conflicts.ResourceSet(
+            (*context.near, *own), context.broken, allow, judge_text, context.others
+        )
         for own in (stored, (resource,))
     )
     findings = after.findings([identity])
     refused = (
         *_by_itself(resource, findings, allow, judge_text),
         *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow),
-        *contradictions(resource, submission.before, context),
+        *conflicts.contradictions(resource, submission.before, context),
     )
     refused_at = {(finding.code, finding.path) for finding in refused}
     doubtful = [
@@ -123,13 +209,15 @@ def review(
     if refused:
         return Answer(Refusal(refused), _warnings(doubtful))
     broken = (
-        *broken_by(before, after, context.dependants),
-        *newly_stalled(submission.before, before, doubtful, context.dependants),
+        *conflicts.broken_by(before, after, context.dependants),
+        *conflicts.newly_stalled(submission.before, before, doubtful, context.dependants),
     )
     if broken and protect is ProtectDependants.DENY:
         refusal = Refusal(broken, _breaking(broken), HTTPStatus.FORBIDDEN, "Forbidden")
         return Answer(refusal, _warnings(doubtful))
-    history = () if errors_of(doubtful) else restructuring_findings(before, after, [identity])
+    history = (
+        () if errors_of(doubtful) else conflicts.restructuring_findings(before, after, [identity])
+    )
     return Answer(
         warnings=(
             *_warnings(doubtful),
@@ -164,7 +252,7 @@ def _breaking(findings: Iterable[Finding]) -> str:
     return f"this change breaks {named(names)}; {them}"
 
 
-def _unjudged(context: ReviewContext) -> tuple[str, ...]:
+def _unjudged(context: conflicts.ReviewContext) -> tuple[str, ...]:
     if not context.unjudged:
         return ()
     judged = len(context.dependants)
@@ -299,7 +387,7 @@ class Judge:
     async def _judged(self, request: AdmissionRequest, is_small: bool) -> Judgement:
         if request.operation is Operation.DELETE:
             ref = Ref(request.kind.kind, request.namespace, request.name)
-            return _judged(request, review_deletion(request, users_of(ref, self._known)))
+            return _judged(request, review_deletion(request, conflicts.users_of(ref, self._known)))
         with self._slot(request.namespace):
             await self._wait(request.namespace)
             answer = await self._answered(request, is_small)
@@ -326,7 +414,7 @@ class Judge:
             submission = await self._threads.run(request.namespace, reading)
         if not isinstance(submission, Submission):
             return submission
-        context = review_context(submission.resource, self._known)
+        context = conflicts.review_context(submission.resource, self._known)
         judge_text = RecordingJudge(self._verdicts)
         work = partial(self._review, submission, context, judge_text=judge_text)
         answer = await self._threads.run(request.namespace, work)

@@ -94,11 +94,7 @@ class _Reply:
 
 
 class Webhook:
-    """Handles HTTP requests, so many reviews at a time; `judge` answers the body of one.
-
-    Args:
-        deadline: time limit of a review in seconds.
-    """
+    """Handles HTTP requests, so many reviews at a time; `judge` answers the body of one in time."""
 
     def __init__(
         self,

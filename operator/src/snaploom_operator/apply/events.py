@@ -15,15 +15,9 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from snaploom.models.common import API_VERSION, EpochNanos, now
+from snaploom_operator import errors
 from snaploom_operator.cluster.port import EVENTS, Cluster, format_micro_time
 from snaploom_operator.decision import Note
-from snaploom_operator.errors import (
-    ClusterError,
-    NamespaceTerminating,
-    ObjectExists,
-    ObjectMissing,
-    in_one_line,
-)
 from snaploom_operator.objects import JsonObject, Ref, mapping_in
 
 _log = logging.getLogger(__name__)
@@ -129,13 +123,13 @@ class EventRecorder:
         try:
             try:
                 posting = await self._post(event)
-            except NamespaceTerminating:
+            except errors.NamespaceTerminating:
                 # Nothing can be created in it: the event is about the Namespace, in `default`.
                 named = replace(note, message=f"{resource.identity}: {note.message}")
                 about = Ref(NAMESPACE, "", resource.namespace)
                 posting = await self._post(_event(about, "", named, at, self._instance))
-        except (ClusterError, TimeoutError) as error:
-            cause = in_one_line(error)
+        except (errors.ClusterError, TimeoutError) as error:
+            cause = errors.in_one_line(error)
             _log.warning("cannot post event %s about %s: %s", note.reason, resource, cause)
             posting = Posting.FAILED
         self._observer(posting)
@@ -155,10 +149,10 @@ class EventRecorder:
                 self._remember(namespace, name, 1)
                 return Posting.NEW
             await self._count_up(namespace, name, count, seen)
-        except ObjectExists:  # an earlier process posted it
+        except errors.ObjectExists:  # an earlier process posted it
             count = await self._count_of(namespace, name)
             await self._count_up(namespace, name, count, seen)
-        except ObjectMissing:  # it expired
+        except errors.ObjectMissing:  # it expired
             await self._cluster.create(EVENTS, namespace, event)
             self._remember(namespace, name, 1)
             return Posting.NEW

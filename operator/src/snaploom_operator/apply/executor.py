@@ -18,6 +18,7 @@ from snaploom.models.common import Resource, ResourceStatus
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.skippingindex import SkippingIndexStatus
+from snaploom_operator import errors
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, ApiResource, Cluster, difference
 from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decision import (
@@ -33,16 +34,6 @@ from snaploom_operator.decision import (
     Refusal,
     RemoveFinalizer,
     Unparsable,
-)
-from snaploom_operator.errors import (
-    ApiUnavailable,
-    ClusterError,
-    NamespaceTerminating,
-    NameTaken,
-    ObjectChanged,
-    ObjectExists,
-    ObjectMissing,
-    TooManyRequests,
 )
 from snaploom_operator.objects import (
     FINALIZER,
@@ -98,7 +89,7 @@ async def apply(
             try:
                 held = await _held(owner, cluster)
                 return await _set_finalizers(ref, held, {*held.finalizers} - {FINALIZER}, cluster)
-            except ObjectMissing:
+            except errors.ObjectMissing:
                 return None  # already removed by a request whose answer was lost
 
 
@@ -108,7 +99,7 @@ async def _held(owner: Resource | Unparsable, cluster: Cluster) -> Metadata:
         ref = owner.ref
         found = Metadata.of(await cluster.get(OURS[ref.kind], ref.namespace, ref.name))
         if found.uid != owner.uid:
-            raise ObjectMissing(
+            raise errors.ObjectMissing(
                 f"{ref} was recreated", hint="nothing: the new object is reconciled by itself"
             )
         return found
@@ -120,14 +111,14 @@ async def _create(
 ) -> JsonObject:
     try:
         return await cluster.create(resource, namespace, manifest)
-    except ObjectExists as error:
+    except errors.ObjectExists as error:
         wanted = Metadata.of(manifest)
         found = await cluster.get(resource, namespace, wanted.name)
         held = Metadata.of(found)
         _require_owner(resource, wanted, held)
         if held.is_deleting:
             # An object that is being deleted must not be adopted. The retry finds the name free.
-            raise ObjectExists(
+            raise errors.ObjectExists(
                 f"{resource.kind}/{held.name} is being deleted",
                 hint="nothing: it is tried again until the name is free",
             ) from error
@@ -138,7 +129,7 @@ async def _ensure(namespace: str, manifest: JsonObject, cluster: Cluster) -> Jso
     wanted = Metadata.of(manifest)
     try:
         found = await cluster.get(CONFIG_MAPS, namespace, wanted.name)
-    except ObjectMissing:
+    except errors.ObjectMissing:
         return await cluster.create(CONFIG_MAPS, namespace, manifest)
     held = Metadata.of(found)
     _require_owner(CONFIG_MAPS, wanted, held)
@@ -171,7 +162,7 @@ async def _set_finalizers(
 def _require_owner(resource: ApiResource, wanted: Metadata, found: Metadata) -> None:
     if all(found.labels.get(label) == wanted.labels.get(label) for label in RUN_LABELS):
         return
-    raise NameTaken(
+    raise errors.NameTaken(
         "an object of this name has another owner",
         resource=f"{resource.kind}/{wanted.name}",
         found=_shown(found.labels),
@@ -219,7 +210,7 @@ class StoreRefresh:
         """Read an outdated resource from the API server: its watch may be late or broken."""
         try:
             stored = await self._cluster.get(OURS[key.kind], key.namespace, key.name)
-        except ObjectMissing:
+        except errors.ObjectMissing:
             self._wake(self._store.remove(key))
         except SnaploomError as error:
             _log.info("cannot refresh: %s", error.message, extra=about(key))
@@ -332,10 +323,7 @@ def _size(value: JsonValue | dict[str, JsonValue]) -> int:
 async def write_status(
     held: Resource | ObservedResource | Unparsable, status: ResourceStatus, cluster: Cluster
 ) -> JsonObject | None:
-    """Write the status of a resource if it changed, truncated if it is too large.
-
-    Returns:
-        The resource as it is stored now; None if nothing was written.
+    """Write the status of a resource if it changed, truncated if it is too large; else None.
 
     Raises:
         ObjectChanged: the resource was changed or recreated since.
@@ -364,7 +352,7 @@ async def _write_over_unparsable(
     ref = held.ref
     stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)
     if Metadata.of(stored).uid != held.uid:
-        raise ObjectChanged(
+        raise errors.ObjectChanged(
             f"{ref} was recreated", hint="nothing: the new object is reconciled by itself"
         )
     return _if_changed(stored, await _write(ref, stored, wanted, cluster))
@@ -386,7 +374,7 @@ def _if_changed(before: JsonObject, after: JsonObject) -> JsonObject | None:
     return None if is_same else after
 
 
-_TRANSIENT = (ApiUnavailable, ObjectChanged, TooManyRequests)
+_TRANSIENT = (errors.ApiUnavailable, errors.ObjectChanged, errors.TooManyRequests)
 """Temporary failures, which are not shown in the status."""
 
 
@@ -464,7 +452,7 @@ class ActionBackoff:
 
     async def _report(self, key: Ref, error: SnaploomError, delay: float) -> None:
         self._metrics.failed(error.reason)
-        is_usual = isinstance(error, ObjectChanged | ObjectMissing)
+        is_usual = isinstance(error, errors.ObjectChanged | errors.ObjectMissing)
         _log.log(
             logging.INFO if is_usual else logging.WARNING,
             "%s; retry in %.0f s",
@@ -479,9 +467,9 @@ class ActionBackoff:
         held = self._held.get(key)
         refusal = held.refusal if held is not None else None
         is_known_to_end = refusal is not None and refusal.is_namespace_terminating
-        if isinstance(error, NamespaceTerminating) and not is_known_to_end:
+        if isinstance(error, errors.NamespaceTerminating) and not is_known_to_end:
             return 0.0  # decided anew: finalizers can be removed where nothing can be created
-        if isinstance(error, TooManyRequests):
+        if isinstance(error, errors.TooManyRequests):
             return self._queue.fail(key, error.after)
         if error.retryable:
             return self._queue.fail(key)
@@ -551,9 +539,9 @@ class Executor:
     ) -> JsonObject | None:
         try:
             return await write_status(held, status, self._cluster)
-        except ApiUnavailable:
+        except errors.ApiUnavailable:
             raise  # it may be written: what it claims stays claimed until the next pass
-        except ClusterError:
+        except errors.ClusterError:
             self._refresh.release(key)
             raise
 

@@ -33,6 +33,7 @@ from kubernetes.aio.config import (
 from pydantic import JsonValue
 
 from snaploom.models.common import API_VERSION, EpochNanos
+from snaploom_operator import objects
 from snaploom_operator.cluster.port import OPENAPI, PODS, ApiResource, Listing, Page
 from snaploom_operator.cluster.requests import (
     Observer,
@@ -43,14 +44,6 @@ from snaploom_operator.cluster.requests import (
     readable_json,
 )
 from snaploom_operator.errors import ObjectChanged, ObjectMissing, SettingsInvalid, WatchExpired
-from snaploom_operator.objects import (
-    JsonObject,
-    Metadata,
-    known_instant,
-    managers_of,
-    mapping_in,
-    text_in,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -183,7 +176,7 @@ class KubernetesCluster:
     async def list(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> Listing:
-        items: list[JsonObject] = []
+        items: list[objects.JsonObject] = []
         version = ""
         async for page in self.pages(resource, namespace=namespace, selector=selector):
             if page.is_first:
@@ -216,7 +209,7 @@ class KubernetesCluster:
         try:
             while True:
                 answer = await coming
-                following = text_in(mapping_in(answer, "metadata"), "continue")
+                following = objects.text_in(objects.mapping_in(answer, "metadata"), "continue")
                 if following:
                     where = ("continue", following)
                     coming = self._begun(replace(request, query=(*request.query, limit, where)))
@@ -228,16 +221,16 @@ class KubernetesCluster:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
-    def _begun(self, request: Request) -> asyncio.Task[JsonObject]:
+    def _begun(self, request: Request) -> asyncio.Task[objects.JsonObject]:
         return asyncio.create_task(self._requests.send(request))
 
-    async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
+    async def get(self, resource: ApiResource, namespace: str, name: str) -> objects.JsonObject:
         return _read(resource, await self._requests.send(Request("get", resource, namespace, name)))
 
-    async def schemas(self) -> dict[str, JsonObject]:
+    async def schemas(self) -> dict[str, objects.JsonObject]:
         path = f"/openapi/v3/apis/{API_VERSION}"
         answer = await self._requests.send(Request("get", OPENAPI, None, own_path=path))
-        schemas = mapping_in(mapping_in(answer, "components"), "schemas")
+        schemas = objects.mapping_in(objects.mapping_in(answer, "components"), "schemas")
         return {
             name.rpartition(".")[2]: schema
             for name, schema in schemas.items()
@@ -253,18 +246,18 @@ class KubernetesCluster:
             ObjectMissing: there is no such object.
         """
         stored = await self._requests.send(Request("get", resource, namespace, name))
-        return managers_of(stored, path)
+        return objects.managers_of(stored, path)
 
     async def create(
-        self, resource: ApiResource, namespace: str, manifest: JsonObject
-    ) -> JsonObject:
+        self, resource: ApiResource, namespace: str, manifest: objects.JsonObject
+    ) -> objects.JsonObject:
         request = Request("create", resource, namespace, body=manifest)
         return _read(resource, await self._requests.send(request))
 
     async def replace(
-        self, resource: ApiResource, namespace: str, manifest: JsonObject
-    ) -> JsonObject:
-        name = Metadata.of(manifest).name
+        self, resource: ApiResource, namespace: str, manifest: objects.JsonObject
+    ) -> objects.JsonObject:
+        name = objects.Metadata.of(manifest).name
         request = Request("replace", resource, namespace, name, body=manifest)
         return _read(resource, await self._requests.send(request))
 
@@ -273,15 +266,15 @@ class KubernetesCluster:
         resource: ApiResource,
         namespace: str,
         name: str,
-        patch: JsonObject,
+        patch: objects.JsonObject,
         *,
         subresource: str = "",
-    ) -> JsonObject:
+    ) -> objects.JsonObject:
         request = Request("patch", resource, namespace, name, subresource, body=patch)
         return _read(resource, await self._requests.send(request))
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
-        options: JsonObject = {
+        options: objects.JsonObject = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
@@ -312,17 +305,17 @@ async def open_cluster(
         await client.close()
 
 
-def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:
+def _page(resource: ApiResource, answer: objects.JsonObject, *, is_first: bool) -> Page:
     items = answer.get("items")
     found = items if isinstance(items, list) else []
     return Page(
         tuple(_read(resource, item) for item in found if isinstance(item, dict)),
-        text_in(mapping_in(answer, "metadata"), "resourceVersion"),
+        objects.text_in(objects.mapping_in(answer, "metadata"), "resourceVersion"),
         is_first,
     )
 
 
-def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
+def _read(resource: ApiResource, stored: objects.JsonObject) -> objects.JsonObject:
     """Add the kind, which lists omit, and remove `managedFields`, which are never read.
 
     Replacing an object without `managedFields` keeps the stored ones.
@@ -384,7 +377,7 @@ async def watching_session(
                 raise ClientPayloadError("no such kind, or an expired list")
             response.status, response.content = HTTPStatus.OK, cast("StreamReader", _Expired())
         elif response.ok and version:
-            listed: JsonObject = {"metadata": {"resourceVersion": version}, "items": []}
+            listed: objects.JsonObject = {"metadata": {"resourceVersion": version}, "items": []}
             cast("_Response", response).replacement = listed
         elif response.ok and is_watch:
             kind = _kind_of(request.url.path)
@@ -414,7 +407,7 @@ def _kind_of(path: str) -> tuple[str, str, str | None]:
 class _Response(ClientResponse):
     """A response whose objects may be nested deeper than a parser goes."""
 
-    replacement: JsonObject | None = None
+    replacement: objects.JsonObject | None = None
     """Taken for the body."""
 
     async def json(self, **options: Any) -> Any:  # the signature of aiohttp
@@ -465,15 +458,15 @@ def account_reference(namespace: str, token: Path = TOKEN) -> dict[str, JsonValu
     None outside a pod, and in a pod of another namespace: owner and owned object must be in the
     same namespace.
     """
-    claims = mapping_in(_payload(token), _CLAIMS)
-    account = mapping_in(claims, "serviceaccount")
-    name, uid = text_in(account, "name"), text_in(account, "uid")
-    if text_in(claims, "namespace") != namespace or not (name and uid):
+    claims = objects.mapping_in(_payload(token), _CLAIMS)
+    account = objects.mapping_in(claims, "serviceaccount")
+    name, uid = objects.text_in(account, "name"), objects.text_in(account, "uid")
+    if objects.text_in(claims, "namespace") != namespace or not (name and uid):
         return None
     return {"apiVersion": "v1", "kind": "ServiceAccount", "name": name, "uid": uid}
 
 
-def _payload(token: Path) -> JsonObject:
+def _payload(token: Path) -> objects.JsonObject:
     try:
         _, payload, _ = token.read_text("utf-8").split(".")
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -525,5 +518,5 @@ async def pod_log(
 def _timed(line: str) -> LogLine:
     """Parse the timestamp that the API server puts in front of a line; 0 if it is missing."""
     time, _, text = line.partition(" ")
-    instant = known_instant(time)
+    instant = objects.known_instant(time)
     return LogLine(EpochNanos(0), line) if instant is None else LogLine(instant, text)

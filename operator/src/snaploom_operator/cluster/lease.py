@@ -10,14 +10,8 @@ from pydantic import JsonValue
 
 from snaploom.models.common import EpochNanos, now
 from snaploom.output.leases import FREE, Attempt, Contender, LeaseState, Read, Result, Swap
+from snaploom_operator import errors
 from snaploom_operator.cluster.port import LEASES, Cluster, format_micro_time
-from snaploom_operator.errors import (
-    ClusterError,
-    ObjectChanged,
-    ObjectExists,
-    ObjectMissing,
-    in_one_line,
-)
 from snaploom_operator.objects import JsonObject, Metadata, mapping_in, text_in
 
 _log = logging.getLogger(__name__)
@@ -62,7 +56,7 @@ class LeaseObject:
         """
         try:
             stored = await self._cluster.get(LEASES, self._namespace, self._name)
-        except ObjectMissing:
+        except errors.ObjectMissing:
             return FREE
         return self._state_of(stored)
 
@@ -76,7 +70,7 @@ class LeaseObject:
             if not swap.expected.version:
                 return self._state_of(await self._create(self._taken(swap)))
             return self._state_of(await self._patch(swap.expected.version, self._changes(swap)))
-        except (ObjectChanged, ObjectExists, ObjectMissing):
+        except (errors.ObjectChanged, errors.ObjectExists, errors.ObjectMissing):
             return None
 
     def _changes(self, swap: Swap) -> JsonObject:
@@ -139,11 +133,8 @@ RETRY_PERIOD = 2.0
 class LeaderElector:
     """A participant of the leader election; use it with `leading`.
 
-    Args:
-        identity: unique name of this process, also within its pod.
-        owner: owner reference of a created Lease.
-        clock: the time that is written, for information only.
-        monotonic: monotonic seconds, by which everything is decided.
+    `identity` is unique, also within its pod. Seconds of `monotonic` decide everything; the time of
+    `clock` is written for information only.
     """
 
     def __init__(
@@ -173,7 +164,7 @@ class LeaderElector:
                 if await carry_out(self._contender.hold(), self._lease):
                     _log.info("%s acquired lease %s", self._identity, self._name)
                     return
-            except ClusterError as error:
+            except errors.ClusterError as error:
                 _log.warning("cannot acquire lease %s: %s", self._name, error.message)
             await self._pause(RETRY_PERIOD)
 
@@ -189,8 +180,8 @@ class LeaderElector:
                 async with asyncio.timeout(max(self._contender.left, RETRY_PERIOD)):
                     if not await carry_out(self._contender.hold(), self._lease):
                         break
-            except (ClusterError, TimeoutError) as error:
-                _log.warning("cannot renew lease %s: %s", self._name, in_one_line(error))
+            except (errors.ClusterError, TimeoutError) as error:
+                _log.warning("cannot renew lease %s: %s", self._name, errors.in_one_line(error))
                 if not self.is_held:
                     break
         self._contender.give_up()
@@ -202,7 +193,7 @@ class LeaderElector:
             return
         try:
             await carry_out(self._contender.release(), self._lease)
-        except ClusterError as error:
+        except errors.ClusterError as error:
             _log.warning("cannot release lease %s: %s", self._name, error.message)
 
 
@@ -228,9 +219,7 @@ async def carry_out(attempt: Attempt[Result], lease: LeaseObject) -> Result:
 async def leading(elector: LeaderElector, on_lost: Callable[[], None]) -> AsyncIterator[None]:
     """Acquire the Lease, renew it during the context, and release it at the end.
 
-    Args:
-        elector: the participant.
-        on_lost: called once when the Lease is lost; all work must stop then.
+    `on_lost` is called once when the Lease is lost; all work must stop then.
     """
     await elector.acquire()
     keeper = asyncio.create_task(elector.keep(), name="lease")

@@ -17,20 +17,8 @@ from kubernetes.aio.config import ConfigException
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from snaploom_operator import errors
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.errors import (
-    ApiUnavailable,
-    ClusterError,
-    NamespaceTerminating,
-    NotAllowed,
-    ObjectChanged,
-    ObjectExists,
-    ObjectMissing,
-    ObjectRefused,
-    ResourceUnknown,
-    TooManyRequests,
-    WatchExpired,
-)
 from snaploom_operator.objects import JsonObject, mapping_in, objects_in, text_in
 
 LONGEST_MESSAGE = 1_000
@@ -75,53 +63,53 @@ class _Status:
 
 def failure_of(
     target: RequestTarget, code: int, body: bytes, retry_after: str | None
-) -> ClusterError:
+) -> errors.ClusterError:
     """The error of a response of status 400 or more, whose body is usually a `Status` object."""
     status = _parsed_status(body)
     message = f"{target}: {status.message or f'HTTP {code}'}"
     if code == 429:
-        return TooManyRequests(message, after=_wait(retry_after, status))
+        return errors.TooManyRequests(message, after=_wait(retry_after, status))
     kind = _class_of(target, code, status)
     return kind(message)
 
 
-def _class_of(target: RequestTarget, code: int, status: _Status) -> type[ClusterError]:
+def _class_of(target: RequestTarget, code: int, status: _Status) -> type[errors.ClusterError]:
     if code >= 500:
-        return ApiUnavailable
+        return errors.ApiUnavailable
     if target.is_write and any(words in status.message for words in _DENIALS):
-        return ObjectRefused
+        return errors.ObjectRefused
     match code:
         case 401:
-            return NotAllowed
+            return errors.NotAllowed
         case 403:
             return _forbidden(target, status)
         case 404:
             return _not_found(target, status)
         case 409:
-            return ObjectExists if status.reason == "AlreadyExists" else ObjectChanged
+            return errors.ObjectExists if status.reason == "AlreadyExists" else errors.ObjectChanged
         case 410:
-            return WatchExpired
+            return errors.WatchExpired
         case 422 if {text_in(cause, "field") for cause in status.causes} == {"metadata.uid"}:
-            return ObjectChanged
+            return errors.ObjectChanged
         case 400 | 413 | 415 | 422:
-            return ObjectRefused
+            return errors.ObjectRefused
         case _:
-            return ClusterError
+            return errors.ClusterError
 
 
-def _forbidden(target: RequestTarget, status: _Status) -> type[ClusterError]:
+def _forbidden(target: RequestTarget, status: _Status) -> type[errors.ClusterError]:
     if any(text_in(cause, "reason") == "NamespaceTerminating" for cause in status.causes):
-        return NamespaceTerminating
+        return errors.NamespaceTerminating
     # Authorisation and admission (quotas, pod security) share this code; only the former names
     # the user: `... is forbidden: User "system:..." cannot create resource "configmaps" ...`.
     is_authorisation = 'User "' in status.message and '" cannot ' in status.message
-    return NotAllowed if is_authorisation or not target.is_write else ObjectRefused
+    return errors.NotAllowed if is_authorisation or not target.is_write else errors.ObjectRefused
 
 
-def _not_found(target: RequestTarget, status: _Status) -> type[ClusterError]:
+def _not_found(target: RequestTarget, status: _Status) -> type[errors.ClusterError]:
     if target.verb == "create" and status.kind == "namespaces":
-        return NamespaceTerminating
-    return ObjectMissing if status.name else ResourceUnknown
+        return errors.NamespaceTerminating
+    return errors.ObjectMissing if status.name else errors.ResourceUnknown
 
 
 def _wait(retry_after: str | None, status: _Status) -> float:
@@ -227,18 +215,12 @@ Observer = Callable[[str, str, int, float], None]
 """Takes verb, plural, HTTP status (0 without an answer), and seconds until the response headers."""
 
 
-class _NotConnected(ApiUnavailable):
+class _NotConnected(errors.ApiUnavailable):
     """Nothing was sent."""
 
 
 class Requests:
-    """Sends requests.
-
-    Args:
-        client: client of the API server.
-        observer: called after every request.
-        pause: sleeps.
-    """
+    """Sends requests; `observer` is called after each, and `pause` sleeps."""
 
     def __init__(
         self,
@@ -283,11 +265,11 @@ class Requests:
             wait = FIRST_WAIT * 2 ** (number - 1) * random.uniform(0.5, 1.5)
             try:
                 return await attempt()
-            except TooManyRequests as error:
+            except errors.TooManyRequests as error:
                 if error.after > LONGEST_WAIT:
                     raise
                 wait += error.after
-            except ApiUnavailable as error:
+            except errors.ApiUnavailable as error:
                 if not (request.is_repeatable or isinstance(error, _NotConnected)):
                     raise
             await self._pause(wait)
@@ -340,13 +322,7 @@ async def _lines(request: Request, response: RESTResponse) -> AsyncGenerator[byt
 
 
 async def authorization(client: ApiClient, path: str, method: str) -> dict[str, str]:
-    """The headers that identify this process, read anew: tokens are renewed every hour.
-
-    Args:
-        client: client of the API server.
-        path: path of a request.
-        method: its method.
-    """
+    """The headers that identify this process, read anew: tokens are renewed every hour."""
     headers: dict[str, str] = {}
     await client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
     return headers
@@ -360,16 +336,16 @@ def _translate_errors(request: Request) -> Iterator[None]:
         raise _NotConnected(f"{request.target}: {error}") from error
     except (ClientError, ConfigException, OSError, TimeoutError) as error:
         message = str(error) or type(error).__name__
-        raise ApiUnavailable(f"{request.target}: {message}") from error
+        raise errors.ApiUnavailable(f"{request.target}: {message}") from error
 
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
         result = parse_json(body)
     except ValueError as error:
-        raise ApiUnavailable(f"{request.target}: the response is not JSON") from error
+        raise errors.ApiUnavailable(f"{request.target}: the response is not JSON") from error
     if not isinstance(result, dict):
-        raise ApiUnavailable(f"{request.target}: the response is not an object")
+        raise errors.ApiUnavailable(f"{request.target}: the response is not an object")
     return result
 
 
@@ -390,11 +366,7 @@ def parse_json(body: bytes) -> JsonValue:
 
 
 def readable_json(body: bytes) -> bytes:
-    """Replace values that are nested too deeply for a parser, as `parse_json` does.
-
-    Args:
-        body: JSON of the API server, or anything else, which stays as it is.
-    """
+    """Replace values nested too deeply for a parser, as `parse_json` does; others stay."""
     try:
         from_json(body, cache_strings=False)
     except ValueError:

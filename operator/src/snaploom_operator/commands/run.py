@@ -17,12 +17,7 @@ from snaploom_operator.commands.options import Kubeconfig, SettingsFile
 from snaploom_operator.errors import SettingsInvalid
 from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.logs import set_up_logs
-from snaploom_operator.process.operator import (
-    RunOptions,
-    allowed_submitters,
-    operator_kinds,
-    running_operator,
-)
+from snaploom_operator.process import operator
 from snaploom_operator.process.process import Process
 from snaploom_operator.settings import OperatorSettings, read_settings
 
@@ -67,12 +62,12 @@ def run(
     _require_submitter(read, settings, is_local=local)
     set_up_logs(read.log_format, read.log_level)
     gc.set_threshold(NEW_OBJECTS)
-    options = RunOptions(kubeconfig, context, local, local_workers)
+    options = operator.RunOptions(kubeconfig, context, local, local_workers)
     serve(
-        Process(partial(running_operator, settings=read, options=options)),
+        Process(partial(operator.running_operator, settings=read, options=options)),
         Connection(kubeconfig, context, USER_AGENT),
         read,
-        operator_kinds(read, is_local=local),
+        operator.operator_kinds(read, is_local=local),
     )
     return 0
 
@@ -96,12 +91,8 @@ def _with_options(
 
 
 def _require_submitter(read: OperatorSettings, file: Path | None, *, is_local: bool) -> None:
-    """Check that at least one submitter is usable.
-
-    Raises:
-        SettingsInvalid: no submitter may start jobs.
-    """
-    if allowed_submitters(read.submitters, is_local=is_local):
+    """Check that at least one submitter is usable."""
+    if operator.allowed_submitters(read.submitters, is_local=is_local):
         return
     raise SettingsInvalid(
         f"{file}: no submitter may start jobs",

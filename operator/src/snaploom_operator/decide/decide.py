@@ -8,27 +8,20 @@ from dataclasses import replace
 from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom_operator import decision
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
 from snaploom_operator.decide.readiness import Judged, conclude, crashed
 from snaploom_operator.decide.runsteps import advance_runs
 from snaploom_operator.decide.runview import DecideSettings, Fault, RunView, Step
 from snaploom_operator.decide.statuses import new_status, plan_actions
-from snaploom_operator.decision import (
-    Decision,
-    EventType,
-    Note,
-    ObservedOutput,
-    ObservedResource,
-    ObservedRunnable,
-    RemoveFinalizer,
-    Unparsable,
-)
 from snaploom_operator.submit.quota import why_no_queue
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
+def decide(
+    observed: decision.ObservedResource | decision.Unparsable, settings: DecideSettings
+) -> decision.Decision:
     """Decide about one resource; never raises."""
     try:
         return _decided(observed, settings)
@@ -37,26 +30,28 @@ def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) ->
         return crashed(observed, error)
 
 
-def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
+def _decided(
+    observed: decision.ObservedResource | decision.Unparsable, settings: DecideSettings
+) -> decision.Decision:
     judged = _judge(observed)
     view, step = None, Step(None)
-    if isinstance(observed, ObservedRunnable):
+    if isinstance(observed, decision.ObservedRunnable):
         view = _run_view(observed, judged.fault, settings)
         step = advance_runs(view)
     status = new_status(observed, view, step)
-    if isinstance(observed, ObservedOutput) and isinstance(status, OutputDatasetStatus):
+    if isinstance(observed, decision.ObservedOutput) and isinstance(status, OutputDatasetStatus):
         # The plan comes last: a ConfigMap that cannot be written must not block a run.
         written = plan_actions(observed, status.plan)
         step = replace(step, actions=(*step.actions, *written))
     decided = conclude(observed, judged, status, step, view)
-    if not isinstance(observed, Unparsable):
+    if not isinstance(observed, decision.Unparsable):
         return decided
     if not (observed.is_deleting and observed.has_finalizer):
         return decided
     # What it published, and where, is unknown: it must not block its deletion (rule R12).
     text = "what was published stays: the declaration cannot be read"
-    left = Note(EventType.WARNING, Reason.DATA_LEFT, text)
-    return replace(decided, actions=(RemoveFinalizer(),), notes=(*decided.notes, left))
+    left = decision.Note(decision.EventType.WARNING, Reason.DATA_LEFT, text)
+    return replace(decided, actions=(decision.RemoveFinalizer(),), notes=(*decided.notes, left))
 
 
 _REASONS = {
@@ -69,10 +64,10 @@ LISTED = 5
 """Findings in a message; the others are counted."""
 
 
-def _judge(observed: ObservedResource | Unparsable) -> Judged:
+def _judge(observed: decision.ObservedResource | decision.Unparsable) -> Judged:
     """The most severe fault of a resource, and the conditions about its declarations."""
     fault = _fault_of(observed)
-    joins = _planned(observed, fault) if isinstance(observed, ObservedOutput) else ()
+    joins = _planned(observed, fault) if isinstance(observed, decision.ObservedOutput) else ()
     if fault is not None and not fault.is_about_tree:
         value = ConditionValue(ConditionType.VALIDATED, False, fault.reason, fault.message)
         return Judged(fault, (value, *joins))
@@ -83,10 +78,10 @@ def _judge(observed: ObservedResource | Unparsable) -> Judged:
     return Judged(fault, (value, *joins))
 
 
-def _fault_of(observed: ObservedResource | Unparsable) -> Fault | None:
+def _fault_of(observed: decision.ObservedResource | decision.Unparsable) -> Fault | None:
     if observed.outdated:
         return Fault(Reason.CRD_OUTDATED, observed.outdated)
-    if isinstance(observed, Unparsable):
+    if isinstance(observed, decision.Unparsable):
         return Fault(Reason.INVALID, _findings_text(observed.findings))
     groups: defaultdict[Reason, list[Finding]] = defaultdict(list)
     for finding in observed.findings:
@@ -106,7 +101,7 @@ def _fault_of(observed: ObservedResource | Unparsable) -> Fault | None:
     return None
 
 
-def _planned(observed: ObservedOutput, broken: Fault | None) -> tuple[ConditionValue, ...]:
+def _planned(observed: decision.ObservedOutput, broken: Fault | None) -> tuple[ConditionValue, ...]:
     if broken is not None and broken.is_about_tree:
         return (ConditionValue(ConditionType.PLANNED, False, broken.reason, broken.message),)
     if broken is not None or observed.plan is None:
@@ -133,7 +128,7 @@ def _line(finding: Finding) -> str:
 
 
 def _run_view(
-    observed: ObservedRunnable, broken: Fault | None, settings: DecideSettings
+    observed: decision.ObservedRunnable, broken: Fault | None, settings: DecideSettings
 ) -> RunView:
     """The inputs of a run's decision; `broken` is the fault of the declarations."""
     resource = observed.resource

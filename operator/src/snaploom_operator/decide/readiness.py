@@ -16,6 +16,7 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, LastRun, RunAction, RunSettings
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.plan.times import OutOfCalendar, plus
+from snaploom_operator import decision, objects
 from snaploom_operator.conditions import (
     LONGEST_MESSAGE,
     ConditionType,
@@ -24,21 +25,6 @@ from snaploom_operator.conditions import (
     fit_text,
 )
 from snaploom_operator.decide.runview import Fault, RunView, Step
-from snaploom_operator.decision import (
-    Decision,
-    EventType,
-    Note,
-    ObservedIndex,
-    ObservedResource,
-    Unparsable,
-)
-from snaploom_operator.objects import (
-    ANNOTATION_PAUSED,
-    is_past,
-    known_instant,
-    later,
-    seconds_until,
-)
 
 GRACE_SECONDS = 10.0
 """Seconds for which a reference may be missing before the resource stalls: a folder of declarations
@@ -60,28 +46,20 @@ class Judged:
 
 
 def conclude(
-    observed: ObservedResource | Unparsable,
+    observed: decision.ObservedResource | decision.Unparsable,
     judged: Judged,
     status: ResourceStatus,
     step: Step,
     view: RunView | None,
-) -> Decision:
-    """Combine all into a decision.
-
-    Args:
-        observed: the observation.
-        judged: the judgement about its declarations.
-        status: the new status, with the conditions as observed.
-        step: the step of its runs.
-        view: inputs of that step; None for what has no runs, or cannot be read.
-    """
+) -> decision.Decision:
+    """Combine all into a decision; `view` is None for what has no runs, or cannot be read."""
     before, now = status.conditions, observed.now
     fault, upcoming, expiry, grace = judged.fault, None, None, None
     changes: dict[str, object] = {}
     values: tuple[ConditionValue, ...]
     if view is not None and isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
         after = replace(view, owner=view.owner.model_copy(update={"status": status}))
-        is_behind = isinstance(observed, ObservedIndex) and observed.is_overdue
+        is_behind = isinstance(observed, decision.ObservedIndex) and observed.is_overdue
         data = _data_state(after, status, is_behind=is_behind)
         fault, upcoming, expiry = view.fault or step.fault, _next_run_at(after), data.expires
         refusal = view.refusal
@@ -99,12 +77,12 @@ def conclude(
         values = (ConditionValue(ConditionType.READY, True, Reason.VALID, valid),)
     values = (*values, *judged.conditions)
     conditions = next_conditions(before, values, status.observed_generation, now)
-    looks = (later(start, seconds) for start, seconds in step.wakes if start is not None)
-    return Decision(
+    looks = (objects.later(start, seconds) for start, seconds in step.wakes if start is not None)
+    return decision.Decision(
         status=status.model_copy(update={**changes, "conditions": conditions}),
         actions=step.actions,
         notes=(*step.notes, *_condition_notes(before, conditions, step.ended)),
-        requeue_after=seconds_until((*looks, upcoming, expiry, grace), now),
+        requeue_after=objects.seconds_until((*looks, upcoming, expiry, grace), now),
     )
 
 
@@ -145,20 +123,24 @@ def _condition(
 
 def _condition_notes(
     before: Iterable[Condition], after: Iterable[Condition], ended: LastRun | None = None
-) -> tuple[Note, ...]:
+) -> tuple[decision.Note, ...]:
     """Warnings about a resource that stalls or becomes stale, or whose run failed finally."""
     old, new = ({each.type: each for each in conditions} for conditions in (before, after))
     notes = []
     stalled, was_stalled = new.get(ConditionType.STALLED), old.get(ConditionType.STALLED)
     if stalled and not (was_stalled and was_stalled.reason == stalled.reason):
-        notes.append(Note(EventType.WARNING, stalled.reason, stalled.message or stalled.reason))
+        notes.append(
+            decision.Note(
+                decision.EventType.WARNING, stalled.reason, stalled.message or stalled.reason
+            )
+        )
     ready, was_ready = new[ConditionType.READY], old.get(ConditionType.READY)
     became_stale = ready.reason == Reason.STALE and not (
         was_ready and was_ready.reason == Reason.STALE
     )
     has_failed = ended and ready.reason in FINAL and ready.status is ConditionStatus.TRUE
     if (became_stale and not stalled) or has_failed:
-        notes.append(Note(EventType.WARNING, ready.reason, ready.message))
+        notes.append(decision.Note(decision.EventType.WARNING, ready.reason, ready.message))
     return tuple(notes)
 
 
@@ -175,9 +157,9 @@ def _stalls_at(
     if ConditionType.STALLED in since:
         return None
     start = since.get(ConditionType.RECONCILING, format_instant(now))
-    if is_past(start, GRACE_SECONDS, now):
+    if objects.is_past(start, GRACE_SECONDS, now):
         return None
-    return later(known_instant(start) or now, GRACE_SECONDS)
+    return objects.later(objects.known_instant(start) or now, GRACE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -215,7 +197,7 @@ def _data_state(
 
 
 def _expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
-    start = known_instant(since)
+    start = objects.known_instant(since)
     if settings.freshness is None or start is None:
         return None
     zone = settings.schedule.time_zone if settings.schedule is not None else "UTC"
@@ -353,7 +335,7 @@ def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
 def _hold(view: RunView) -> str:
     """The setting that keeps every run from starting; empty for none."""
     if view.is_paused:
-        return f"the annotation {ANNOTATION_PAUSED} is set"
+        return f"the annotation {objects.ANNOTATION_PAUSED} is set"
     return "run.suspend is set" if view.settings.suspend else ""
 
 
@@ -447,10 +429,12 @@ RETRY_AFTER_CRASH = 300.0
 """Seconds until a resource whose decision crashed is reconciled again."""
 
 
-def crashed(observed: ObservedResource | Unparsable, error: Exception) -> Decision:
+def crashed(
+    observed: decision.ObservedResource | decision.Unparsable, error: Exception
+) -> decision.Decision:
     """The decision about a resource on which Snaploom's own code failed."""
     message = f"bug in Snaploom: {type(error).__name__}; see the operator's log"
-    if isinstance(observed, Unparsable):
+    if isinstance(observed, decision.Unparsable):
         before, generation = observed.status, observed.generation
     else:
         before = getattr(observed.resource, "status", None)

@@ -21,19 +21,11 @@ from snaploom.models.run import (
     RunAction,
     Trigger,
 )
+from snaploom_operator import decision
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.conditions import Reason, fit_text, fit_texts, joined
 from snaploom_operator.decide.remains import beyond_history, recreated
 from snaploom_operator.decide.runview import SETTLE_SECONDS, Due, Fault, RunView, Step, Wake
-from snaploom_operator.decision import (
-    Action,
-    AddFinalizer,
-    Create,
-    Delete,
-    EventType,
-    Note,
-    RemoveFinalizer,
-)
 from snaploom_operator.objects import Application
 from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.manifests import objects_of_run
@@ -72,13 +64,13 @@ def advance_runs(view: RunView) -> Step:
         if step.fault is None or current is not None:
             return step
         note = _data_left(f"no job can delete it: {step.fault.message}")
-        return Step(None, actions=(RemoveFinalizer(),), notes=(note,))
+        return Step(None, actions=(decision.RemoveFinalizer(),), notes=(note,))
     if view.is_paused:
         return replace(step, actions=())
     kept = [run.name for run in (step.current, current) if run is not None]
     kept.extend(last.id for last in (view.last, step.ended) if last is not None)
     # Created objects are not deleted in the same pass: they are observed first.
-    cleared: tuple[Action, ...] = () if step.actions else beyond_history(view, kept)
+    cleared: tuple[decision.Action, ...] = () if step.actions else beyond_history(view, kept)
     again = recreated(view, current)
     return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
 
@@ -95,7 +87,7 @@ def _deletion(view: RunView) -> Course | Step:
             current = current.model_copy(update={"stopping": Reason.DELETING})
         return Course(current, None, wakes=wakes)
     if note is not None:
-        return Step(current, actions=(RemoveFinalizer(),), notes=(note,))
+        return Step(current, actions=(decision.RemoveFinalizer(),), notes=(note,))
     if current is not None and current.action is RunAction.RUN:
         is_waiting = current.phase is CurrentPhase.QUEUED
         return Step(None) if is_waiting else Course(current, None)
@@ -105,14 +97,16 @@ def _deletion(view: RunView) -> Course | Step:
     return Step(None, wakes=((again, 0.0),))
 
 
-def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
+def _removal_note(view: RunView, current: CurrentRun | None) -> decision.Note | None:
     """The event with which the finalizer is removed now; None if it is not."""
     last, status = view.last, view.owner.status
     if view.settings.deletion_policy is DeletionPolicy.RETAIN:
-        return _data_left("deletionPolicy is Retain", EventType.NORMAL)
+        return _data_left("deletionPolicy is Retain", decision.EventType.NORMAL)
     if last is not None and last.action is RunAction.DELETE and last.phase is LastPhase.SUCCEEDED:
         what = f": {last.message}" if last.message else ""
-        return Note(EventType.NORMAL, Reason.DATA_DELETED, f"what was published is deleted{what}")
+        return decision.Note(
+            decision.EventType.NORMAL, Reason.DATA_DELETED, f"what was published is deleted{what}"
+        )
     if view.runs.is_namespace_terminating:
         return _data_left("its namespace is being deleted, so that no job can delete the data")
     if view.submitter not in view.runs.available:
@@ -120,20 +114,20 @@ def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
     if view.job_bundle is None:
         return _data_left("the target of the index is not declared any more")
     if current is None and last is None and (status is None or status.realised is None):
-        return Note(EventType.NORMAL, Reason.DATA_LEFT, "nothing was published")
+        return decision.Note(decision.EventType.NORMAL, Reason.DATA_LEFT, "nothing was published")
     return None
 
 
-def _data_left(why: str, type_: EventType = EventType.WARNING) -> Note:
-    return Note(type_, Reason.DATA_LEFT, f"what was published stays: {why}")
+def _data_left(why: str, type_: decision.EventType = decision.EventType.WARNING) -> decision.Note:
+    return decision.Note(type_, Reason.DATA_LEFT, f"what was published stays: {why}")
 
 
-def _finalizer(view: RunView) -> tuple[Action, ...]:
+def _finalizer(view: RunView) -> tuple[decision.Action, ...]:
     wants = view.settings.deletion_policy is DeletionPolicy.DELETE
     if wants and not view.has_finalizer:
-        return (AddFinalizer(),)
+        return (decision.AddFinalizer(),)
     if view.has_finalizer and not wants:
-        return (RemoveFinalizer(),)
+        return (decision.RemoveFinalizer(),)
     return ()
 
 
@@ -157,7 +151,7 @@ def _begun(view: RunView, wanted: Due, action: RunAction) -> Step:
         return Step(None, fault=run)
     attempt = f", attempt {run.attempt + 1}" if run.attempt else ""
     text = f"run {run.name}{attempt}: {wanted.why}"
-    note = Note(EventType.NORMAL, Reason.RUN_STARTED, text)
+    note = decision.Note(decision.EventType.NORMAL, Reason.RUN_STARTED, text)
     return replace(_in_line(view, run), notes=(note,))
 
 
@@ -250,7 +244,7 @@ def _may_create(view: RunView, current: CurrentRun) -> bool:
 def _renewed(view: RunView, current: CurrentRun) -> Step:
     """Update a run whose declarations changed before its application was created."""
     outdated = tuple(
-        Delete(CONFIG_MAPS, view.namespace, each.name, each.uid)
+        decision.Delete(CONFIG_MAPS, view.namespace, each.name, each.uid)
         for each in view.runs.config_maps
         if each.run == current.name and each.role == "bundle"
     )
@@ -261,10 +255,10 @@ def _submitted(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
     application = view.application
     if application is None:  # deleted by us, by a user, or by its TTL
         return _finished(view, current, None, "")
-    notes: tuple[Note, ...] = ()
+    notes: tuple[decision.Note, ...] = ()
     if current.uid not in (None, application.uid):
         text = f"the application of run {current.name} was recreated; the new one is followed"
-        notes = (Note(EventType.WARNING, Reason.RUN_RECREATED, text),)
+        notes = (decision.Note(decision.EventType.WARNING, Reason.RUN_RECREATED, text),)
     current = current.model_copy(update={"uid": application.uid})
     step = _seen(view, current, application, wanted)
     return replace(step, notes=(*notes, *step.notes))
@@ -278,7 +272,7 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
         return _finished(view, current, seen.has_succeeded, message)
     if current.stopping is not None:
         resource = FORMS[application.submitter].resource
-        deleted = Delete(resource, view.namespace, application.name, application.uid)
+        deleted = decision.Delete(resource, view.namespace, application.name, application.uid)
         actions = () if application.is_deleting else (deleted,)
         wakes = ((view.now, STOP_SECONDS),)
         return Step(current, report=report, actions=actions, wakes=wakes)
@@ -390,7 +384,9 @@ def run_name(
         salt += 1
 
 
-def _creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fault:
+def _creations(
+    view: RunView, current: CurrentRun
+) -> tuple[decision.Create, decision.Create] | Fault:
     """Create the Bundle's ConfigMap, then the application; a fault if that is impossible."""
     bundle = view.bundle if current.action is RunAction.RUN else view.job_bundle
     if bundle is None:
@@ -403,7 +399,7 @@ def _creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fa
     except SnaploomError as error:
         is_known = error.reason in {reason.value for reason in Reason}
         return Fault(Reason(error.reason) if is_known else Reason.INVALID, str(error))
-    return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
+    return decision.Create(CONFIG_MAPS, bundled), decision.Create(form.resource, application)
 
 
 _OUTCOME_BYTES = 1_000
@@ -523,16 +519,16 @@ def _last_run(view: RunView, current: CurrentRun, found: Verdict, report: Report
     )
 
 
-def _ending_note(last: LastRun, report: Report | None) -> Note:
+def _ending_note(last: LastRun, report: Report | None) -> decision.Note:
     run = f"run {last.id}"
     if last.phase is LastPhase.SUCCEEDED:
         text = joined(f"{run} succeeded", last.message or _result_text(last, report))
-        return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
+        return decision.Note(decision.EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
     if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
         text = joined(f"{run} failed", last.reason, last.message)
-        return Note(EventType.WARNING, Reason.RUN_FAILED, text)
-    kind = EventType.NORMAL if last.reason in _ASKED_FOR else EventType.WARNING
-    return Note(kind, last.reason, f"{run}: {last.message}")
+        return decision.Note(decision.EventType.WARNING, Reason.RUN_FAILED, text)
+    kind = decision.EventType.NORMAL if last.reason in _ASKED_FOR else decision.EventType.WARNING
+    return decision.Note(kind, last.reason, f"{run}: {last.message}")
 
 
 _ASKED_FOR = (Reason.RUN_STOPPED, Reason.DELETING)

@@ -26,19 +26,9 @@ from snaploom.models.run import (
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import CronTicks
+from snaploom_operator import objects
 from snaploom_operator.conditions import Reason, joined
 from snaploom_operator.decision import Action, Note, ObservedRuns, Refusal
-from snaploom_operator.objects import (
-    ANNOTATION_RUN,
-    FINALIZER,
-    Application,
-    ApplicationState,
-    DriverPod,
-    is_past,
-    is_pause,
-    known_instant,
-    later,
-)
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submit.quota import waits_for_quota
 
@@ -163,7 +153,7 @@ class RunView:
 
     @property
     def is_paused(self) -> bool:
-        return is_pause(self.owner.metadata.annotations)
+        return objects.is_pause(self.owner.metadata.annotations)
 
     @property
     def is_deleting(self) -> bool:
@@ -171,12 +161,12 @@ class RunView:
 
     @property
     def has_finalizer(self) -> bool:
-        return FINALIZER in self.owner.metadata.finalizers
+        return objects.FINALIZER in self.owner.metadata.finalizers
 
     @property
     def token(self) -> str:
         """Value of the annotation that requests a run, or its hash; empty without one."""
-        text = self.owner.metadata.annotations.get(ANNOTATION_RUN, "")
+        text = self.owner.metadata.annotations.get(objects.ANNOTATION_RUN, "")
         if len(text) <= _LONGEST_TOKEN:
             return text
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -211,7 +201,7 @@ class RunView:
         if current is not None and current.phase not in UNSUBMITTED:
             return current
         known = {run for run in (current and current.name, last and last.id) if run is not None}
-        since = known_instant(last.started_at) if last is not None else None
+        since = objects.known_instant(last.started_at) if last is not None else None
         unrecorded = [
             application
             for application in self.runs.applications
@@ -235,16 +225,16 @@ class RunView:
             uid=newest.uid,
         )
 
-    def _application(self, run: str) -> Application | None:
+    def _application(self, run: str) -> objects.Application | None:
         return next((each for each in self.runs.applications if each.name == run), None)
 
     @cached_property
-    def application(self) -> Application | None:
+    def application(self) -> objects.Application | None:
         """The application of the followed run."""
         return None if self.followed is None else self._application(self.followed.name)
 
     @property
-    def pod(self) -> DriverPod | None:
+    def pod(self) -> objects.DriverPod | None:
         """The driver's pod of the followed run."""
         return None if self.followed is None else self.runs.driver_pods.get(self.followed.name)
 
@@ -283,7 +273,7 @@ class RunView:
     @property
     def since(self) -> EpochNanos | None:
         """Beginning of the followed run's phase; None if it is unknown."""
-        return known_instant(self.followed.since) if self.followed is not None else None
+        return objects.known_instant(self.followed.since) if self.followed is not None else None
 
     @property
     def lasted(self) -> float:
@@ -298,13 +288,15 @@ class RunView:
     def finished_at(self) -> EpochNanos:
         """End of the followed run by its report; now where that is unknown."""
         report = self.report
-        return (known_instant(report.finished_at) if report is not None else None) or self.now
+        return (
+            objects.known_instant(report.finished_at) if report is not None else None
+        ) or self.now
 
     @property
     def is_settled(self) -> bool:
         """True if the followed run's phase lasts longer than watches are late."""
         run = self.followed
-        return run is not None and is_past(run.since, SETTLE_SECONDS, self.now)
+        return run is not None and objects.is_past(run.since, SETTLE_SECONDS, self.now)
 
     @property
     def answered(self) -> Trigger:
@@ -338,10 +330,10 @@ class RunView:
             if current.action is not RunAction.RUN or not is_seen:
                 return False
             is_ending = current.phase is CurrentPhase.ENDING
-            return not (is_ending and is_past(current.since, STOP_LIMIT_SECONDS, self.now))
+            return not (is_ending and objects.is_past(current.since, STOP_LIMIT_SECONDS, self.now))
         if last is None or last.action is not RunAction.RUN or last.finished_at is None:
             return False
-        is_over = is_past(last.finished_at, STOP_LIMIT_SECONDS, self.now)
+        is_over = objects.is_past(last.finished_at, STOP_LIMIT_SECONDS, self.now)
         return not is_over and is_alive(self.runs.driver_pods.get(last.id))
 
     @property
@@ -402,14 +394,14 @@ class RunView:
         last, retry = self.last, self.settings.retry
         if last is None or not has_attempts(last, retry):
             return None
-        ended = known_instant(last.finished_at)
+        ended = objects.known_instant(last.finished_at)
         if ended is None or ended > self.now:
             return self.now
         # A hundred doublings are more than any wait: the exponent is bounded before the product.
         wait = min(retry.backoff_seconds * 2 ** min(last.attempt, 32), retry.max_backoff_seconds)
-        return later(ended, wait)
+        return objects.later(ended, wait)
 
-    def _awaited_quota(self, application: Application) -> str:
+    def _awaited_quota(self, application: objects.Application) -> str:
         """The quota that a run waits for in its queue; empty without one, and once it has it."""
         scheduler = self.defaults.operator.queue_scheduler
         pod = self.runs.driver_pods.get(application.name)
@@ -505,24 +497,24 @@ def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
     if tick is None or schedule is None:
         return False
     deadline = schedule.starting_deadline_seconds
-    if deadline is not None and view.now > later(tick, deadline):
+    if deadline is not None and view.now > objects.later(tick, deadline):
         return False
-    before = (known_instant(answered.scheduled), known_instant(started_at))
+    before = (objects.known_instant(answered.scheduled), objects.known_instant(started_at))
     # A time in the future was written before a clock was set back: ignore it.
     return all(tick > instant for instant in before if instant is not None and instant <= view.now)
 
 
 _ALREADY_THERE = ("already exists", "alreadyexists")
 _ALIVE = ("Pending", "Running")
-_ENDING = (ApplicationState.SUCCEEDING, ApplicationState.FAILING)
+_ENDING = (objects.ApplicationState.SUCCEEDING, objects.ApplicationState.FAILING)
 _UNCLEAR = (
-    ApplicationState.UNKNOWN,
-    ApplicationState.SUSPENDING,
-    ApplicationState.SUSPENDED,
-    ApplicationState.RESUMING,
+    objects.ApplicationState.UNKNOWN,
+    objects.ApplicationState.SUSPENDING,
+    objects.ApplicationState.SUSPENDED,
+    objects.ApplicationState.RESUMING,
 )
 """States without information about the job's progress."""
-_RESUMED = (ApplicationState.SUSPENDED, ApplicationState.RESUMING)
+_RESUMED = (objects.ApplicationState.SUSPENDED, objects.ApplicationState.RESUMING)
 """States of an application that its queue has just admitted."""
 _UNSEEN = "a Spark operator that watches this namespace to pick up its application"
 _UNSEEN_HERE = "a free worker for local jobs"
@@ -543,7 +535,7 @@ class RunObservation:
 
 
 def _observe_run(
-    application: Application, pod: DriverPod | None, quota: str = ""
+    application: objects.Application, pod: objects.DriverPod | None, quota: str = ""
 ) -> RunObservation:
     """The state of a run by its application, its driver pod, and the quota that it waits for."""
     state, message = application.state, application.message
@@ -551,10 +543,10 @@ def _observe_run(
     if application.is_deleting and not state.is_terminal:
         return RunObservation(CurrentPhase.ENDING, "its application to be deleted")
     is_there = any(text in message.lower() for text in _ALREADY_THERE)
-    if state is ApplicationState.FAILED and is_there:
+    if state is objects.ApplicationState.FAILED and is_there:
         return _behind_failure(message, pod)
     if state.is_terminal:
-        return RunObservation(None, "", True, state is ApplicationState.COMPLETED)
+        return RunObservation(None, "", True, state is objects.ApplicationState.COMPLETED)
     if state in _ENDING:
         return RunObservation(CurrentPhase.ENDING, "its application to end")
     if quota:
@@ -563,14 +555,14 @@ def _observe_run(
         return RunObservation(CurrentPhase.SUBMITTED, f"its application, which is {state}")
     if state in _UNCLEAR:
         return RunObservation(None, joined(f"its application, which is {state}", message, trouble))
-    if state is ApplicationState.RUNNING:
+    if state is objects.ApplicationState.RUNNING:
         return RunObservation(CurrentPhase.RUNNING, "")
     unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN
     begun = f"its application, which is {state}" if state else unseen
     return RunObservation(CurrentPhase.SUBMITTED, joined(begun, message, trouble))
 
 
-def _behind_failure(message: str, pod: DriverPod | None) -> RunObservation:
+def _behind_failure(message: str, pod: objects.DriverPod | None) -> RunObservation:
     """The state of a submission that failed because of an earlier one."""
     if pod is None:
         return RunObservation(None, "", True, False)
@@ -581,7 +573,7 @@ def _behind_failure(message: str, pod: DriverPod | None) -> RunObservation:
     return RunObservation(None, "", True, pod.phase == "Succeeded")
 
 
-def is_alive(pod: DriverPod | None) -> bool:
+def is_alive(pod: objects.DriverPod | None) -> bool:
     """Return whether a driver may still be running."""
     return pod is not None and pod.phase in _ALIVE
 

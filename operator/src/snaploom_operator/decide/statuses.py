@@ -11,18 +11,10 @@ from snaploom.models.outputdataset import OutputDatasetStatus, PlannedJoin, Plan
 from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
+from snaploom_operator import decision
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.conditions import fit_items, fit_text, fit_texts
 from snaploom_operator.decide.runview import UNSUBMITTED, RunView, Step
-from snaploom_operator.decision import (
-    Action,
-    Delete,
-    Ensure,
-    ObservedIndex,
-    ObservedOutput,
-    ObservedResource,
-    Unparsable,
-)
 from snaploom_operator.objects import is_pause
 from snaploom_operator.submit.manifests import plan_config_map
 
@@ -30,19 +22,19 @@ Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransf
 
 
 def new_status(
-    observed: ObservedResource | Unparsable, view: RunView | None, step: Step
+    observed: decision.ObservedResource | decision.Unparsable, view: RunView | None, step: Step
 ) -> ResourceStatus:
     """The new status, with the conditions as observed."""
-    if isinstance(observed, Unparsable):
+    if isinstance(observed, decision.Unparsable):
         status = observed.status or ResourceStatus()
         return status.model_copy(update={"observed_generation": observed.generation})
     resource = observed.resource
     changes: dict[str, object] = {"observed_generation": resource.metadata.generation}
-    if isinstance(observed, ObservedOutput):
+    if isinstance(observed, decision.ObservedOutput):
         before = observed.resource.status or OutputDatasetStatus()
         changes |= _output_changes(observed, before, step)
         return before.model_copy(update=changes)
-    if isinstance(observed, ObservedIndex) and view is not None:
+    if isinstance(observed, decision.ObservedIndex) and view is not None:
         return _index_status(view, observed.resource.status or SkippingIndexStatus(), step)
     if not isinstance(resource, Configuration):
         raise TypeError(f"nothing is known about the kind {resource.kind}")
@@ -102,7 +94,9 @@ def _after(ended: LastRun, reported: IndexState | None) -> IndexState:
     return IndexState.DELETED if ended.action is RunAction.DELETE else IndexState.ACTIVE
 
 
-def plan_actions(observed: ObservedOutput, shown: PlanStatus | None) -> tuple[Action, ...]:
+def plan_actions(
+    observed: decision.ObservedOutput, shown: PlanStatus | None
+) -> tuple[decision.Action, ...]:
     """Write the plan's ConfigMap if the status has only part of it; delete it if not needed.
 
     The hash in the observed status shows whether that plan was written, since actions come first.
@@ -114,11 +108,11 @@ def plan_actions(observed: ObservedOutput, shown: PlanStatus | None) -> tuple[Ac
     found = [each for each in observed.runs.config_maps if each.role == "plan"]
     if shown is None or len(shown.joins) == len(plan.tree.joins):
         namespace = resource.metadata.namespace or ""
-        return tuple(Delete(CONFIG_MAPS, namespace, each.name, each.uid) for each in found)
+        return tuple(decision.Delete(CONFIG_MAPS, namespace, each.name, each.uid) for each in found)
     written = resource.status.plan if resource.status is not None else None
     if found and written is not None and written.hash == plan.hash:
         return ()
-    return (Ensure(plan_config_map(resource, plan)),)
+    return (decision.Ensure(plan_config_map(resource, plan)),)
 
 
 MOST_JOINS = 50
@@ -127,7 +121,7 @@ _PLANNED_JOINS_BYTES = 7_000
 
 
 def _output_changes(
-    observed: ObservedOutput, before: OutputDatasetStatus, step: Step
+    observed: decision.ObservedOutput, before: OutputDatasetStatus, step: Step
 ) -> dict[str, object]:
     changes = {**_run_changes(before, step), "plan": _plan_status(observed, before.plan)}
     if step.report is None:
@@ -157,7 +151,7 @@ def _realised(before: str | None, ended: LastRun | None) -> str | None:
     return ended.trigger.declarations if ended.action is RunAction.RUN else None
 
 
-def _plan_status(observed: ObservedOutput, before: PlanStatus | None) -> PlanStatus | None:
+def _plan_status(observed: decision.ObservedOutput, before: PlanStatus | None) -> PlanStatus | None:
     """The plan in the status: kept while declarations are missing, None if it is ambiguous."""
     plan = observed.plan
     if plan is None:

@@ -34,16 +34,7 @@ from snaploom.sources.registry import declared
 from snaploom.validate.outputs import dependence_findings, overlap_findings, upstream_outputs
 from snaploom.validate.skippingindex import server_findings
 from snaploom.validate.validator import validate
-from snaploom_operator.decision import (
-    ObservedIndex,
-    ObservedOutput,
-    ObservedResource,
-    ObservedRunnable,
-    ObservedRuns,
-    OwnedConfigMap,
-    Refusal,
-    Unparsable,
-)
+from snaploom_operator import decision
 from snaploom_operator.objects import Application, DriverPod, QuotaRequest, Ref, known_instant
 from snaploom_operator.store.entries import Entry, newer
 from snaploom_operator.store.store import Store
@@ -85,7 +76,7 @@ class Gatherer:
         clock: Callable[[], EpochNanos],
         verdicts: TextVerdicts,
         wake: Callable[[Ref], None],
-        refusal: Callable[[Ref], Refusal | None] = lambda ref: None,
+        refusal: Callable[[Ref], decision.Refusal | None] = lambda ref: None,
         *,
         allow_jdbc_url: bool = False,
         allow: Allowances = NO_ALLOWANCES,
@@ -104,7 +95,9 @@ class Gatherer:
         self._bases: dict[Ref, tuple[int, int]] = {}
         """By resource: `Store.declared_changes` of its namespace, and the hash of its inputs."""
 
-    async def observe(self, ref: Ref) -> ObservedResource | Unparsable | Unjudged | None:
+    async def observe(
+        self, ref: Ref
+    ) -> decision.ObservedResource | decision.Unparsable | Unjudged | None:
         """The observation of one resource; None if it is deleted.
 
         Raises:
@@ -115,7 +108,7 @@ class Gatherer:
         if entry is None:
             self._forget(ref)
             return None
-        if isinstance(entry.content, Unparsable):
+        if isinstance(entry.content, decision.Unparsable):
             outdated = self._store.outdated.get(ref.kind, "")
             return replace(entry.content, now=self._clock(), outdated=outdated)
         checked = await self._checked(entry, entry.content)
@@ -204,7 +197,7 @@ class Gatherer:
         found: dict[Ref, tuple[Finding, ...]] = {}
         new: dict[Ref, tuple[Entry, int, ResourceContext]] = {}
         for entry in entries:
-            if isinstance(entry.content, Unparsable):
+            if isinstance(entry.content, decision.Unparsable):
                 continue
             basis, own = self._basis(entry, entry.content), self._own.get(entry.ref)
             if own is not None and own[0] == basis:
@@ -242,8 +235,8 @@ class Gatherer:
         return ResourceContext(resource, closure, overlapping, upstream, sources, others, changes)
 
     def _observed(
-        self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
-    ) -> ObservedResource:
+        self, entry: Entry, resource: Resource, checked: Checked, refusal: decision.Refusal | None
+    ) -> decision.ObservedResource:
         now, users = self._clock(), self._store.referrers(entry.ref)
         names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
         used_by = UsedBy(count=len(users), names=names)
@@ -251,18 +244,20 @@ class Gatherer:
         outdated = self._store.outdated.get(entry.ref.kind, "")
         if not isinstance(resource, OutputDataset | SkippingIndex):
             seen = self._last_seen(entry.ref, resource)
-            return ObservedResource(
+            return decision.ObservedResource(
                 now, resource, findings, faulty, used_by, seen, refusal, outdated
             )
         if isinstance(resource, OutputDataset):
             outputs = self._upstream(checked)
-            observed: ObservedRunnable = ObservedOutput(
+            observed: decision.ObservedRunnable = decision.ObservedOutput(
                 now, resource, findings, faulty, used_by, plan=checked.plan
             )
         else:
             outputs = self._indexed(resource)
             overdue = any(_is_overdue(resource, output) for output in outputs)
-            observed = ObservedIndex(now, resource, findings, faulty, used_by, is_overdue=overdue)
+            observed = decision.ObservedIndex(
+                now, resource, findings, faulty, used_by, is_overdue=overdue
+            )
         return replace(
             observed,
             refusal=refusal,
@@ -301,7 +296,7 @@ class Gatherer:
         found = self._store.get(ref)
         return (found,) if isinstance(found, OutputDataset) else ()
 
-    def _runs(self, entry: Entry, refusal: Refusal | None) -> ObservedRuns:
+    def _runs(self, entry: Entry, refusal: decision.Refusal | None) -> decision.ObservedRuns:
         children = [
             child
             for child in self._store.children(entry.uid)
@@ -309,11 +304,11 @@ class Gatherer:
         ]
         applications = [c.view for c in children if isinstance(c.view, Application)]
         applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
-        config_maps = [c.view for c in children if isinstance(c.view, OwnedConfigMap)]
+        config_maps = [c.view for c in children if isinstance(c.view, decision.OwnedConfigMap)]
         # Without permission to watch Namespaces only a refused write shows a terminating one.
         was_refused = refusal is not None and refusal.is_namespace_terminating
         namespace = entry.ref.namespace
-        return ObservedRuns(
+        return decision.ObservedRuns(
             applications=tuple(applications),
             reports={c.run: c.report for c in children if c.report is not None},
             config_maps=tuple(sorted(config_maps, key=lambda each: each.name)),
@@ -468,7 +463,7 @@ def own_findings(
     """Errors and warnings about one resource itself."""
     contents = [entry.content for entry in context.closure]
     known = [content for content in contents if isinstance(content, Resource)]
-    refused = frozenset(c.ref.identity for c in contents if isinstance(c, Unparsable))
+    refused = frozenset(c.ref.identity for c in contents if isinstance(c, decision.Unparsable))
     resource, about = context.resource, {context.resource.identity}
     found = [
         *validate(

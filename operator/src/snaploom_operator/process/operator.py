@@ -17,6 +17,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from snaploom.errors import SnaploomError
 from snaploom.models import common
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
@@ -24,33 +25,24 @@ from snaploom.models.fieldtransformer import MetadataApplicator
 from snaploom.models.run import Submitter
 from snaploom.policy.variables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
+from snaploom_operator.apply import executor
 from snaploom_operator.apply.events import EventRecorder, queued_events
-from snaploom_operator.apply.executor import (
-    ActionBackoff,
-    ActionRunner,
-    Executor,
-    Recorder,
-    StoreRefresh,
-)
+from snaploom_operator.apply.executor import ActionBackoff, Executor
 from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
 from snaploom_operator.cluster.lease import LeaderElector, leading
 from snaploom_operator.cluster.port import OURS, Cluster
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
+from snaploom_operator.decision import Decision, ObservedResource, Unparsable
 from snaploom_operator.errors import ApiUnavailable, ClusterError, NotAllowed, ResourceUnknown
-from snaploom_operator.gather.gatherer import Gatherer
-from snaploom_operator.objects import Ref
+from snaploom_operator.gather.gatherer import Gatherer, Unjudged
+from snaploom_operator.objects import Ref, about
 from snaploom_operator.process.process import Process
-from snaploom_operator.process.reconciler import Controller, Reconciler
 from snaploom_operator.queues import WorkQueue
-from snaploom_operator.serve.health import (
-    HEARTBEAT_TIMEOUT,
-    metrics_application,
-    readiness_application,
-)
+from snaploom_operator.serve import health
 from snaploom_operator.serve.http import serving
-from snaploom_operator.serve.metrics import Metrics, StateCollector
+from snaploom_operator.serve.metrics import Metrics, Outcome, StateCollector
 from snaploom_operator.settings import KUEUE, OperatorSettings
 from snaploom_operator.store.feed import Feed, Watched, compare_kinds, watched_kinds
 from snaploom_operator.store.store import Store
@@ -58,7 +50,121 @@ from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.localrunner import LocalRunner, job_environment
 from snaploom_operator.verdicts import TextVerdicts, running_workers
 
+# The reconcile loop: workers that take keys from the queue, one pass each.
+
 _log = logging.getLogger(__name__)
+
+
+Decide = Callable[[ObservedResource | Unparsable], Decision]
+
+
+class Reconciler:
+    """Makes passes; `backoff` requeues resources whose pass failed."""
+
+    def __init__(
+        self, gatherer: Gatherer, decide: Decide, executor: Executor, backoff: ActionBackoff
+    ) -> None:
+        self._gatherer = gatherer
+        self._decide = decide
+        self._executor = executor
+        self._backoff = backoff
+
+    async def reconcile(self, key: Ref) -> Outcome:
+        """One pass; raises only what nobody foresaw, and CancelledError."""
+        try:
+            observed = await self._gatherer.observe(key)
+            if observed is None:
+                self._backoff.forget(key)
+                return Outcome.GONE
+            if isinstance(observed, Unjudged):
+                return Outcome.UNCHANGED
+            return await self._executor.execute(key, observed, self._decide(observed))
+        except SnaploomError as error:
+            await self._backoff.retry(key, error)
+            return Outcome.FAILED
+
+
+SENTINEL = Ref("Sentinel", "", "")
+"""A key without a resource: processing it is the loop's heartbeat."""
+HEARTBEAT = 15.0
+"""Interval of the heartbeat; liveness fails after sixty seconds without one."""
+
+
+class Controller:
+    """Reconciles resources; its clock is the queue's, in monotonic seconds."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        queue: WorkQueue[Ref],
+        clock: Callable[[], float],
+        metrics: Metrics,
+    ) -> None:
+        self._reconciler = reconciler
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._workers: set[asyncio.Task[None]] = set()
+        self._idle: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+        self._last_beat = clock()
+
+    @property
+    def seconds_since_heartbeat(self) -> float:
+        """Seconds since the last heartbeat of the loop."""
+        return self._clock() - self._last_beat
+
+    def start(self, workers: int) -> None:
+        self._last_beat = self._clock()
+        self._queue.add(SENTINEL)
+        for number in range(workers):
+            task = asyncio.create_task(self._work(), name=f"worker {number}")
+            self._workers.add(task)
+
+    async def stop(self, timeout: float) -> None:
+        """Finish the current passes, and start no others; cancel them after some seconds."""
+        self._is_stopping = True
+        for task in self._idle:
+            task.cancel()
+        if self._workers:
+            _, late = await asyncio.wait(self._workers, timeout=timeout)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers.clear()
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine that runs is in one
+        while not self._is_stopping:
+            self._idle.add(task)
+            try:
+                key = await self._queue.take()
+            finally:
+                self._idle.discard(task)
+            try:
+                await self.reconcile(key)
+            finally:
+                self._queue.done(key)
+            # A pass without a request never awaits; probes and the Lease need their turn.
+            await asyncio.sleep(0)
+
+    async def reconcile(self, key: Ref) -> None:
+        """One pass; raises only CancelledError."""
+        if key == SENTINEL:
+            self._last_beat = self._clock()
+            self._queue.add_after(SENTINEL, HEARTBEAT)
+            return
+        started = time.perf_counter()
+        try:
+            outcome = await self._reconciler.reconcile(key)
+        except Exception:  # noqa: BLE001 - a crash with one resource must not stop the others
+            outcome = Outcome.CRASHED
+            delay = self._queue.fail(key)
+            _log.exception("reconciling crashed; retry in %.0f s", delay, extra=about(key))
+        if outcome is Outcome.GONE:
+            self._metrics.forget(key)
+        self._metrics.passed(key.kind, outcome, time.perf_counter() - started)
 
 
 STOP_SECONDS = 20.0
@@ -76,18 +182,16 @@ class Clocks:
 
 
 class Operator:
-    """The composed operator.
+    """The composed operator; with `is_local` it runs jobs itself (rule R10).
 
-    Args:
-        is_local: whether it runs jobs itself (rule R10).
-        chance: random numbers between 0 and 1, for jitter.
+    `chance` gives random numbers between 0 and 1, for jitter.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         settings: OperatorSettings,
-        recorder: Recorder,
+        recorder: executor.Recorder,
         metrics: Metrics,
         verdicts: TextVerdicts,
         *,
@@ -116,11 +220,11 @@ class Operator:
             on_watch=metrics.recoveries.watch_began,
             on_missed=metrics.recoveries.watch_missed,
         )
-        refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
-        actions = ActionBackoff(
+        refresh = executor.StoreRefresh(self.store, cluster, self.queue.add_all)
+        actions = executor.ActionBackoff(
             self.store,
             self.queue,
-            ActionRunner(cluster, refresh),
+            executor.ActionRunner(cluster, refresh),
             refresh,
             clocks.seconds,
             metrics,
@@ -138,7 +242,7 @@ class Operator:
             Reconciler(
                 self._gatherer,
                 partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
-                Executor(cluster, actions, refresh, self.queue, recorder, metrics),
+                executor.Executor(cluster, actions, refresh, self.queue, recorder, metrics),
                 actions,
             ),
             self.queue,
@@ -247,7 +351,7 @@ class Running:
     @property
     def trouble(self) -> str:
         seconds = self.operator.controller.seconds_since_heartbeat
-        if seconds > HEARTBEAT_TIMEOUT:
+        if seconds > health.HEARTBEAT_TIMEOUT:
             return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"
         return ""
 
@@ -281,13 +385,13 @@ async def running_operator(
             is_local=options.is_local,
             clocks=clocks,
         )
-        ready = readiness_application(
+        ready = health.readiness_application(
             lambda: "" if operator.store.is_synced else "the cache is not filled yet"
         )
         ports = []
         for name, application, port in (
             ("readiness", ready, settings.readiness_port),
-            ("metrics", metrics_application(metrics.registry), settings.metrics_port),
+            ("metrics", health.metrics_application(metrics.registry), settings.metrics_port),
         ):
             # With port 0 each address family would get another port.
             endpoint = serving(application, None if port else "127.0.0.1", port)

@@ -24,12 +24,9 @@ class _Held(Generic[_Answer]):
 
 
 class AnswerCache(Generic[_Answer]):
-    """Answers by key; those who ask for the same at once share one request.
+    """Answers by key, for some seconds from the request on; all who ask at once share one request.
 
-    Args:
-        seconds: validity of an answer, from the request on.
-        most: answers that are held; beyond it the oldest is dropped.
-        clock: monotonic seconds.
+    Beyond `most` answers the oldest is dropped; `clock` has monotonic seconds.
     """
 
     def __init__(self, seconds: float, most: int, clock: Callable[[], float]) -> None:

@@ -24,11 +24,9 @@ RELOAD_SECONDS = 2.0
 
 
 class ServedCertificate:
-    """The newest valid certificate of a folder.
+    """The newest valid certificate of a folder, which may be empty at first.
 
-    Args:
-        folder: folder of the files; it may be empty at first.
-        on_expiry: called with the expiry in seconds since 1970, for a metric.
+    `on_expiry` is called with the expiry in seconds since 1970, for a metric.
     """
 
     def __init__(self, folder: Path, on_expiry: Callable[[float], None]) -> None:

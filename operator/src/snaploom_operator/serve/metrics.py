@@ -14,14 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from snaploom.errors import problems
-from snaploom.models.common import (
-    NANOS_PER_SECOND,
-    ConditionStatus,
-    EpochNanos,
-    Resource,
-    ResourceStatus,
-    parse_instant,
-)
+from snaploom.models import common
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun
 from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingIndexStatus
@@ -36,13 +29,13 @@ from snaploom_operator.store.store import Store
 _log = logging.getLogger(__name__)
 
 
-def _last(status: ResourceStatus | None) -> LastRun | None:
+def _last(status: common.ResourceStatus | None) -> LastRun | None:
     if isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
         return status.last_run
     return None
 
 
-Content = Resource | Unparsable
+Content = common.Resource | Unparsable
 _Samples = Iterator[tuple[str, list[str], float]]
 """Name of a metric, values of its labels, and its value."""
 
@@ -93,7 +86,7 @@ _GAUGES = (
 )
 
 
-def resource_metrics(store: Store, now: EpochNanos) -> Iterator[Metric]:
+def resource_metrics(store: Store, now: common.EpochNanos) -> Iterator[Metric]:
     """The metrics of every resource of a store, with their ages now."""
     families = {
         name: GaugeMetricFamily(name, text, labels=labels) for name, text, labels in _GAUGES
@@ -108,7 +101,7 @@ def resource_metrics(store: Store, now: EpochNanos) -> Iterator[Metric]:
     return iter(families.values())
 
 
-def _samples(ref: Ref, content: Content, now: EpochNanos) -> _Samples:
+def _samples(ref: Ref, content: Content, now: common.EpochNanos) -> _Samples:
     if not isinstance(content, OutputDataset | SkippingIndex) or content.status is None:
         return
     named, runnable = [ref.namespace, ref.name], [ref.kind, ref.namespace, ref.name]
@@ -121,7 +114,7 @@ def _samples(ref: Ref, content: Content, now: EpochNanos) -> _Samples:
         if current is None and not has_attempts(last, content.spec.run.retry):
             yield "snaploom_no_attempt_follows", [*runnable, last.reason], 1
     for condition in content.status.conditions:
-        is_fresh = condition.status is ConditionStatus.TRUE
+        is_fresh = condition.status is common.ConditionStatus.TRUE
         # A resource without a snapshot is not stale; other metrics cover it.
         is_known = is_fresh or condition.reason == Reason.STALE
         if condition.type in _FRESHNESS and is_known:
@@ -146,10 +139,10 @@ def _index_samples(named: list[str], index: SkippingIndex) -> _Samples:
         yield "snaploom_index_usable", named, int(is_built and index.status.state not in _GONE)
 
 
-def _age(instant: str, now: EpochNanos) -> float:
+def _age(instant: str, now: common.EpochNanos) -> float:
     """Seconds since a time of a status; 0 for a time in the future or an invalid one."""
     since = known_instant(instant)
-    return 0.0 if since is None else max(0.0, (now - since) / NANOS_PER_SECOND)
+    return 0.0 if since is None else max(0.0, (now - since) / common.NANOS_PER_SECOND)
 
 
 def _ready_reason(content: Content) -> str:
@@ -165,12 +158,7 @@ one may be lost with its connection."""
 
 
 class Recoveries:
-    """Counts and logs recoveries.
-
-    Args:
-        registry: the registry of the process.
-        clock: monotonic seconds.
-    """
+    """Counts and logs recoveries; `clock` has monotonic seconds."""
 
     def __init__(
         self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
@@ -272,11 +260,7 @@ class Outcome(StrEnum):
 
 
 class Metrics:
-    """Counters and histograms that are updated as events happen.
-
-    Args:
-        registry: the registry of the process.
-    """
+    """Counters and histograms that are updated as events happen."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -340,7 +324,7 @@ class Metrics:
             self.recoveries.not_answered()
 
     def status_changed(
-        self, resource: Ref, before: ResourceStatus | None, after: ResourceStatus
+        self, resource: Ref, before: common.ResourceStatus | None, after: common.ResourceStatus
     ) -> None:
         """Count the run that ended between two statuses of a resource, and what it published."""
         was, ended = _last(before), _last(after)
@@ -350,8 +334,8 @@ class Metrics:
             return
         seconds = None
         if ended.finished_at is not None:
-            nanos = parse_instant(ended.finished_at) - parse_instant(ended.started_at)
-            seconds = max(0.0, nanos / NANOS_PER_SECOND)
+            nanos = common.parse_instant(ended.finished_at) - common.parse_instant(ended.started_at)
+            seconds = max(0.0, nanos / common.NANOS_PER_SECOND)
         self.run_ended(resource.kind, ended.phase, ended.reason, seconds)
         if ended.published:
             place = resource.namespace, resource.name
@@ -389,7 +373,7 @@ class StateCollector(Collector):
         store: Store,
         queue: WorkQueue[Ref],
         watch_ages: Callable[[], dict[str, float]],
-        clock: Callable[[], EpochNanos],
+        clock: Callable[[], common.EpochNanos],
     ) -> None:
         self._store = store
         self._queue = queue

@@ -21,35 +21,17 @@ from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.run import Submitter
 from snaploom.models.schemas import crd_name, structural_schema
-from snaploom_operator.cluster.port import (
-    CONFIG_MAPS,
-    NAMESPACES,
-    OURS,
-    PODS,
-    WORKLOADS,
-    ApiResource,
-    Cluster,
-)
+from snaploom_operator import objects
+from snaploom_operator.cluster import port
 from snaploom_operator.errors import ClusterError, ResourceUnknown
-from snaploom_operator.objects import (
-    LABEL_OWNER,
-    JsonObject,
-    Ref,
-    kind_key,
-    mapping_in,
-    metadata_of,
-    ref_of,
-    text_in,
-    version_of,
-)
 from snaploom_operator.store.store import NOTHING, Store
 from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
 
-OF_RUNS = LABEL_OWNER
+OF_RUNS = objects.LABEL_OWNER
 """Selects objects with the label, of any value."""
-DRIVERS = f"{LABEL_OWNER},spark-role=driver"
+DRIVERS = f"{objects.LABEL_OWNER},spark-role=driver"
 JITTER = 0.2
 """Random share of the resync interval, so that processes do not resync simultaneously."""
 TURN_SECONDS = 0.02
@@ -69,7 +51,7 @@ LONGEST_RETRY_SECONDS = 15.0
 class Watched:
     """One kind that is watched."""
 
-    resource: ApiResource
+    resource: port.ApiResource
     selector: str = ""
     """Label selector, which the API server applies."""
     submitter: Submitter | None = None
@@ -80,10 +62,10 @@ class Watched:
     @property
     def key(self) -> str:
         """The kind in keys."""
-        return kind_key(self.resource.group, self.resource.kind)
+        return objects.kind_key(self.resource.group, self.resource.kind)
 
 
-DECLARATIONS = tuple(Watched(resource) for resource in OURS.values())
+DECLARATIONS = tuple(Watched(resource) for resource in port.OURS.values())
 """The kinds of declarations, in the order of dependence: all that the webhook watches."""
 
 
@@ -92,46 +74,40 @@ def watched_kinds(
 ) -> tuple[Watched, ...]:
     """Every kind to watch, declarations first, in the order of dependence.
 
-    Args:
-        forms: the application forms of the usable submitters.
-        has_kueue: whether runs wait in queues of Kueue.
-        is_namespaced: whether there are permissions in single namespaces only. Namespaces
-            themselves are not watched then: a terminating one is noticed by a refused write.
+    With permissions in single namespaces only, Namespaces themselves are not watched: a terminating
+    one is noticed by a refused write.
     """
     applications = (
         Watched(form.resource, OF_RUNS, form.submitter, is_optional=True)
         for form in forms
-        if form.resource != CONFIG_MAPS
+        if form.resource != port.CONFIG_MAPS
     )
     return (
-        *(() if is_namespaced else (Watched(NAMESPACES),)),
+        *(() if is_namespaced else (Watched(port.NAMESPACES),)),
         *DECLARATIONS,
-        Watched(CONFIG_MAPS, OF_RUNS),
+        Watched(port.CONFIG_MAPS, OF_RUNS),
         *applications,
-        Watched(PODS, DRIVERS),
-        *((Watched(WORKLOADS, OF_RUNS, is_optional=True),) if has_kueue else ()),
+        Watched(port.PODS, DRIVERS),
+        *((Watched(port.WORKLOADS, OF_RUNS, is_optional=True),) if has_kueue else ()),
     )
 
 
 class Feed:
-    """Fills the store.
+    """Fills the store with the objects of some namespaces; none named: of all.
 
-    Args:
-        namespaces: watched namespaces; empty for all.
-        on_change: receives the resources to reconcile, once everything was listed.
-        on_watch: receives the kind of a watch that started.
-        on_missed: receives a kind, and how many changes of it only a list found.
+    `on_change` receives the resources to reconcile, once everything was listed; `on_watch` the kind
+    of a watch that started; `on_missed` a kind, and how many changes of it only a list found.
     """
 
     def __init__(
         self,
         store: Store,
-        cluster: Cluster,
+        cluster: port.Cluster,
         kinds: Iterable[Watched],
         namespaces: Iterable[str],
         clock: Callable[[], float],
         *,
-        on_change: Callable[[Iterable[Ref]], None] = lambda woken: None,
+        on_change: Callable[[Iterable[objects.Ref]], None] = lambda woken: None,
         submitters: Iterable[Submitter] = (),
         on_watch: Callable[[str], None] = lambda kind: None,
         on_missed: Callable[[str, int], None] = lambda kind, changes: None,
@@ -150,7 +126,7 @@ class Feed:
         self._versions: dict[tuple[str, str | None], str] = {}
         """Of the first lists, from which watches start; empty of those that have."""
         self._absent: set[str] = set()
-        self._unreported: set[Ref] = set()
+        self._unreported: set[objects.Ref] = set()
         self._is_due = asyncio.Event()
 
     @property
@@ -204,27 +180,24 @@ class Feed:
         found = (one for one in self.kinds if (one.resource.group, one.resource.plural) == meant)
         return next((one.key for one in found), "")
 
-    def take(self, stored: JsonObject, *, is_deleted: bool) -> None:
+    def take(self, stored: objects.JsonObject, *, is_deleted: bool) -> None:
         """Put what a watch reported into the store, and requeue whom it concerns."""
         metadata = stored.get("metadata")
         if isinstance(metadata, dict):
             metadata.pop("managedFields", None)  # half of an object, and costly to parse
-        ref = ref_of(stored)
+        ref = objects.ref_of(stored)
         self._unreported.discard(ref)
         if is_deleted:
-            woken = self._store.remove(ref, text_in(metadata_of(stored), "uid"))
+            woken = self._store.remove(ref, objects.text_in(objects.metadata_of(stored), "uid"))
         else:
             woken = self._store.put(stored)
         if self._store.is_synced:
             self._on_change(woken)
 
     async def list_all(self, *, needs_all: bool = True) -> None:
-        """List everything.
+        """List everything; with `needs_all`, missing kinds are an error, but for optional ones.
 
         The first time every resource is requeued; later changed ones, and those with a run.
-
-        Args:
-            needs_all: whether kinds that are not installed are an error; optional ones never are.
 
         Raises:
             ClusterError: a list failed, or our kinds are not installed.
@@ -250,9 +223,6 @@ class Feed:
     async def follow(self, interval: float) -> None:
         """List until it succeeds, and resync from then on: for a process that waits for nothing.
 
-        Args:
-            interval: seconds between two lists.
-
         Raises:
             ClusterError: a watch reports no changes.
         """
@@ -267,10 +237,7 @@ class Feed:
         await self.resync(interval)
 
     async def resync(self, interval: float) -> None:
-        """List periodically, and when a kind was installed, until cancelled.
-
-        Args:
-            interval: seconds between two lists.
+        """List every `interval` seconds, and when a kind was installed, until cancelled.
 
         Raises:
             ClusterError: a watch reports no changes.
@@ -301,7 +268,7 @@ class Feed:
 
     async def _list(self, watched: Watched, namespace: str | None) -> None:
         """List one kind page by page, since raw objects take much memory."""
-        listed: set[Ref] = set()
+        listed: set[objects.Ref] = set()
         version = ""
         missed = 0
         turn = time.perf_counter()
@@ -314,7 +281,7 @@ class Feed:
                 if page.is_first:
                     listed.clear()
                 for stored in page.items:
-                    listed.add(ref_of(stored))
+                    listed.add(objects.ref_of(stored))
                     missed += self._put_listed(stored)
                     if time.perf_counter() - turn > TURN_SECONDS:
                         await asyncio.sleep(0)
@@ -324,7 +291,7 @@ class Feed:
         if not self._store.is_synced and self._versions.get(key) != "":
             self._versions[key] = version
         silent = self._clock() - self._heard.setdefault(key, self._clock())
-        newest = version_of({"metadata": {"resourceVersion": version}})
+        newest = objects.version_of({"metadata": {"resourceVersion": version}})
         vanished = [
             ref
             for ref, known, _ in self._known(watched, namespace)
@@ -337,25 +304,27 @@ class Feed:
             self._on_missed(watched.key, missed)
             _log.info("a list of %s found %d missed changes", watched.key, missed)
 
-    def _put_listed(self, stored: JsonObject) -> bool:
+    def _put_listed(self, stored: objects.JsonObject) -> bool:
         """Put one object of a list into the store; whether it was not known."""
         if self._store.is_known(stored):
             return False
         if self._store.is_synced:
-            self._unreported.add(ref_of(stored))
+            self._unreported.add(objects.ref_of(stored))
         self._wake(self._store.put(stored))
         return True
 
-    def _remove(self, refs: Iterable[Ref]) -> None:
+    def _remove(self, refs: Iterable[objects.Ref]) -> None:
         for ref in tuple(refs):
             self._unreported.discard(ref)
             self._wake(self._store.remove(ref))
 
-    def _known(self, watched: Watched, namespace: str | None) -> Iterable[tuple[Ref, int, str]]:
+    def _known(
+        self, watched: Watched, namespace: str | None
+    ) -> Iterable[tuple[objects.Ref, int, str]]:
         known = self._store.known_refs(watched.key)
         return (each for each in known if namespace in (None, each[0].namespace))
 
-    def _wake(self, woken: Iterable[Ref]) -> None:
+    def _wake(self, woken: Iterable[objects.Ref]) -> None:
         if self._store.is_synced:
             self._on_change(woken)
 
@@ -367,7 +336,7 @@ UPDATE = "snaploom crds | kubectl apply --server-side --force-conflicts -f -"
 _KEEPS_ALL = "x-kubernetes-preserve-unknown-fields"
 
 
-async def compare_kinds(cluster: Cluster, store: Store) -> frozenset[Ref]:
+async def compare_kinds(cluster: port.Cluster, store: Store) -> frozenset[objects.Ref]:
     """Note in the store which served kinds are outdated; the resources to reconcile.
 
     A failure leaves what was found before: it is logged, and the next call tries again.
@@ -391,7 +360,7 @@ async def compare_kinds(cluster: Cluster, store: Store) -> frozenset[Ref]:
     return store.set_outdated(found)
 
 
-def outdated_kinds(served: Mapping[str, JsonObject]) -> dict[str, str]:
+def outdated_kinds(served: Mapping[str, objects.JsonObject]) -> dict[str, str]:
     """Faults of outdated CustomResourceDefinitions, by kind; the others are left out."""
     found = {}
     for kind in served.keys() & KIND_BY_NAME.keys():
@@ -407,20 +376,20 @@ def outdated_kinds(served: Mapping[str, JsonObject]) -> dict[str, str]:
 
 
 @cache
-def _known() -> dict[str, JsonObject]:
+def _known() -> dict[str, objects.JsonObject]:
     """The schemas of this version: spec and status, a quarter of a second's work."""
     return {kind.name: structural_schema(kind.model, ("spec", "status")) for kind in KINDS}
 
 
-def _dropped(known: JsonObject, served: JsonObject, path: str) -> Iterator[str]:
+def _dropped(known: objects.JsonObject, served: objects.JsonObject, path: str) -> Iterator[str]:
     """Paths of fields that a schema has and another drops, the outermost ones only."""
     if served.get(_KEEPS_ALL) is True:
         return
     others = served.get("additionalProperties")
     if known.get(_KEEPS_ALL) is True or (known.get("additionalProperties") and not others):
         yield f"{path}.*"
-    of_served = mapping_in(served, "properties")
-    for name, schema in mapping_in(known, "properties").items():
+    of_served = objects.mapping_in(served, "properties")
+    for name, schema in objects.mapping_in(known, "properties").items():
         field = f"{path}.{name}" if path else name
         if name in of_served or others:
             yield from _both(schema, of_served.get(name, others), field)

@@ -24,18 +24,9 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.validate.outputs import places_of
+from snaploom_operator import objects
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
-from snaploom_operator.objects import (
-    JsonObject,
-    Ref,
-    about,
-    is_pause,
-    mapping_in,
-    ref_of,
-    text_in,
-    version_of,
-)
 from snaploom_operator.queues import RunQueue
 from snaploom_operator.settings import Limits
 from snaploom_operator.store.entries import (
@@ -51,7 +42,7 @@ from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
 
-NOTHING: frozenset[Ref] = frozenset()
+NOTHING: frozenset[objects.Ref] = frozenset()
 NAMESPACE_KIND = "Namespace"
 TERMINATING = "Terminating"
 
@@ -76,59 +67,53 @@ class Store:
         self.outdated: Mapping[str, str] = {}
         """Kinds whose CustomResourceDefinition is older than this operator, and the details."""
         self._reader = ChildReader(forms)
-        self._entries: dict[Ref, Entry] = {}
-        self._by_uid: dict[str, Ref] = {}
-        self._in_namespace: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
+        self._entries: dict[objects.Ref, Entry] = {}
+        self._by_uid: dict[str, objects.Ref] = {}
+        self._in_namespace: defaultdict[str, dict[objects.Ref, None]] = defaultdict(dict)
         self._graph = nx.DiGraph()
         """From each resource to what it refers to, whether that exists or not."""
         # A hundred thousand nodes and edges without attributes share one mapping.
         nothing: dict[str, object] = {}
         self._graph.edge_attr_dict_factory = lambda: nothing
         self._graph.node_attr_dict_factory = lambda: nothing
-        self._stalled: defaultdict[str, set[Ref]] = defaultdict(set)
+        self._stalled: defaultdict[str, set[objects.Ref]] = defaultdict(set)
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
         """Names that were added or removed, by namespace and kind."""
         self.declared_changes: Counter[str] = Counter()
         """Changes of the declarations of each namespace, which references never leave."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
-        self._children: dict[Ref, Child] = {}
-        self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
-        self._unreadable: dict[Ref, None] = {}
-        self._last_seen: dict[Ref, LastSeen] = {}
+        self._children: dict[objects.Ref, Child] = {}
+        self._children_of: defaultdict[str, dict[objects.Ref, None]] = defaultdict(dict)
+        self._unreadable: dict[objects.Ref, None] = {}
+        self._last_seen: dict[objects.Ref, LastSeen] = {}
         self._namespaces: dict[str, int] = {}
         self.terminating: set[str] = set()
         """Namespaces that are being deleted."""
 
     # Writes
 
-    def is_known(self, stored: JsonObject) -> bool:
+    def is_known(self, stored: objects.JsonObject) -> bool:
         """Return whether this version of an object, or a newer one, is cached."""
-        return self._has(ref_of(stored), version_of(stored))
+        return self._has(objects.ref_of(stored), objects.version_of(stored))
 
-    def put(self, stored: JsonObject) -> frozenset[Ref]:
-        """Add an object of any kind.
-
-        Returns:
-            The resources to reconcile: itself or its owner, and dependants of the change; none if
-            it is known.
-        """
-        ref, version = ref_of(stored), version_of(stored)
+    def put(self, stored: objects.JsonObject) -> frozenset[objects.Ref]:
+        """Add an object of any kind; the resources to reconcile, none if it is known."""
+        ref, version = objects.ref_of(stored), objects.version_of(stored)
         if self._has(ref, version):
             return NOTHING
         if ref.kind == NAMESPACE_KIND:
-            phase = text_in(mapping_in(stored, "status"), "phase")
+            phase = objects.text_in(objects.mapping_in(stored, "status"), "phase")
             return self._put_namespace(ref.name, version, is_ending=phase == TERMINATING)
         if ref.kind in KIND_BY_NAME:
             before = self._entries.get(ref)
             return self._replaced(ref, before, read_entry(ref, version, stored, before))
         return self._put_child(ref, self._reader.read(ref, version, stored))
 
-    def remove(self, ref: Ref, uid: str = "") -> frozenset[Ref]:
-        """Remove a deleted object, unless it was recreated with another UID.
+    def remove(self, ref: objects.Ref, uid: str = "") -> frozenset[objects.Ref]:
+        """Remove a deleted object, unless recreated with another UID; the resources to reconcile.
 
-        Returns:
-            The resources to reconcile; itself too, so that what is known of it is forgotten.
+        It is one of them, so that what is known of it is forgotten.
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
@@ -141,14 +126,11 @@ class Store:
             return self._put_child(ref, None)
         return self._replaced(ref, held, None)
 
-    def claim(self, ref: Ref, run: CurrentRun | None) -> frozenset[Ref]:
-        """Count a run as in flight before the status with it is written.
+    def claim(self, ref: objects.Ref, run: CurrentRun | None) -> frozenset[objects.Ref]:
+        """Count a run as in flight before its status is written; the resources to reconcile.
 
         Two passes, of which each waits for its write, never start one run too many this way.
         Without a run, a claim that came to nothing is given back.
-
-        Returns:
-            The resources to reconcile, whose place in the queue changed.
         """
         if ref.kind not in RUNNABLE:
             return NOTHING
@@ -158,14 +140,14 @@ class Store:
         is_moved = self.queue.put(ref, counted, may_start=may_start(content))
         return self.queue.next() if is_moved else NOTHING
 
-    def set_available(self, submitters: frozenset[Submitter]) -> frozenset[Ref]:
+    def set_available(self, submitters: frozenset[Submitter]) -> frozenset[objects.Ref]:
         """Set the usable submitters; the resources to reconcile."""
         if submitters == self.available:
             return NOTHING
         self.available = submitters
         return frozenset(ref for ref in self._entries if ref.kind in RUNNABLE)
 
-    def set_outdated(self, kinds: Mapping[str, str]) -> frozenset[Ref]:
+    def set_outdated(self, kinds: Mapping[str, str]) -> frozenset[objects.Ref]:
         """Set the outdated kinds (see `outdated`); the resources to reconcile."""
         if kinds == self.outdated:
             return NOTHING
@@ -174,26 +156,26 @@ class Store:
 
     # Reads
 
-    def entry(self, ref: Ref) -> Entry | None:
+    def entry(self, ref: objects.Ref) -> Entry | None:
         """The entry of a cached resource."""
         return self._entries.get(ref)
 
-    def get(self, ref: Ref) -> Resource | Unparsable | None:
+    def get(self, ref: objects.Ref) -> Resource | Unparsable | None:
         """A cached resource; None if there is none."""
         entry = self._entries.get(ref)
         return None if entry is None else entry.content
 
-    def entries(self, refs: Iterable[Ref]) -> tuple[Entry, ...]:
+    def entries(self, refs: Iterable[objects.Ref]) -> tuple[Entry, ...]:
         """The entries that exist, in the order of keys."""
         found = (self._entries.get(ref) for ref in sorted(refs))
         return tuple(entry for entry in found if entry is not None)
 
-    def references(self, ref: Ref) -> frozenset[Ref]:
+    def references(self, ref: objects.Ref) -> frozenset[objects.Ref]:
         """The references of a resource; none if it does not exist."""
         entry = self._entries.get(ref)
         return NOTHING if entry is None else entry.references
 
-    def refs(self, namespace: str | None = None) -> tuple[Ref, ...]:
+    def refs(self, namespace: str | None = None) -> tuple[objects.Ref, ...]:
         """Every resource of ours; None for all namespaces."""
         return tuple(self._entries if namespace is None else self._in_namespace.get(namespace, ()))
 
@@ -209,7 +191,7 @@ class Store:
         missing = {each.kind for each in entry.references if each not in self._entries}
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
 
-    def resources(self) -> Iterator[tuple[Ref, Resource | Unparsable]]:
+    def resources(self) -> Iterator[tuple[objects.Ref, Resource | Unparsable]]:
         """All cached resources of ours, as of one moment; thread-safe."""
         for ref, entry in self._entries.copy().items():
             yield ref, entry.content
@@ -218,7 +200,7 @@ class Store:
         """Count the unreadable objects of each kind; thread-safe."""
         return Counter(ref.kind for ref in tuple(self._unreadable))
 
-    def known_refs(self, kind: str) -> Iterator[tuple[Ref, int, str]]:
+    def known_refs(self, kind: str) -> Iterator[tuple[objects.Ref, int, str]]:
         """Key, version and UID of every object of a kind, children included."""
         for entry in self._entries.values():
             if entry.ref.kind == kind:
@@ -228,17 +210,17 @@ class Store:
                 yield child.ref, child.version, child.uid
         if kind == NAMESPACE_KIND:
             for name, version in self._namespaces.items():
-                yield Ref(NAMESPACE_KIND, "", name), version, ""
+                yield objects.Ref(NAMESPACE_KIND, "", name), version, ""
 
-    def owner(self, uid: str) -> Ref | None:
+    def owner(self, uid: str) -> objects.Ref | None:
         """The resource with a UID."""
         return self._by_uid.get(uid)
 
-    def referrers(self, ref: Ref) -> frozenset[Ref]:
+    def referrers(self, ref: objects.Ref) -> frozenset[objects.Ref]:
         """The resources that refer to an object, whether it exists or not."""
         return frozenset(self._graph.predecessors(ref)) if ref in self._graph else NOTHING
 
-    def dependants(self, ref: Ref) -> frozenset[Ref]:
+    def dependants(self, ref: objects.Ref) -> frozenset[objects.Ref]:
         """The transitive referrers of an object.
 
         They include outputs that may read the files of another output.
@@ -250,11 +232,11 @@ class Store:
         )
         return frozenset(user for _, user in edges)
 
-    def closure(self, ref: Ref) -> tuple[Entry, ...]:
+    def closure(self, ref: objects.Ref) -> tuple[Entry, ...]:
         """A resource and its transitive references, in the order of keys."""
         return self.entries({ref, *nx.descendants(self._graph, ref)} if ref in self._graph else ())
 
-    def needed(self, ref: Ref) -> tuple[Entry, ...]:
+    def needed(self, ref: objects.Ref) -> tuple[Entry, ...]:
         """The entries that a resource needs, in the order of keys.
 
         A relationship names sources that an output may not read, and an index needs only the folder
@@ -262,7 +244,7 @@ class Store:
         """
         return self.entries(self._with_reads(self.references(ref)) - {ref})
 
-    def related(self, ref: Ref, starts: Iterable[Ref]) -> tuple[Entry, ...]:
+    def related(self, ref: objects.Ref, starts: Iterable[objects.Ref]) -> tuple[Entry, ...]:
         """Some resources and their transitive references, without those of one, and without it."""
         graph = nx.restricted_view(self._graph, [ref], [])
         layers = nx.bfs_layers(graph, [each for each in starts if each in graph])
@@ -275,7 +257,7 @@ class Store:
 
     def outputs_read_by(self, sources: Iterable[DataSource]) -> tuple[OutputDataset, ...]:
         """Outputs of the same namespace whose files sources may read."""
-        refs: set[Ref] = set()
+        refs: set[objects.Ref] = set()
         for source in sources:
             folders = self._folders_of(source)
             refs |= folders.published_below(source) if folders else set()
@@ -305,19 +287,21 @@ class Store:
         """The applications, ConfigMaps and driver pods of the resource with a UID."""
         return tuple(self._children[ref] for ref in self._children_of.get(uid, ()))
 
-    def last_seen(self, source: Ref) -> LastSeen | None:
+    def last_seen(self, source: objects.Ref) -> LastSeen | None:
         """The newest observation of a DataSource in the cached reports."""
         return self._last_seen.get(source)
 
     # Internals
 
-    def _has(self, ref: Ref, version: int) -> bool:
+    def _has(self, ref: objects.Ref, version: int) -> bool:
         if ref.kind == NAMESPACE_KIND:
             return 0 <= version <= self._namespaces.get(ref.name, -1)
         held = self._entries.get(ref) or self._children.get(ref)
         return held is not None and 0 <= version <= held.version
 
-    def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
+    def _replaced(
+        self, ref: objects.Ref, before: Entry | None, after: Entry | None
+    ) -> frozenset[objects.Ref]:
         woken = {ref}
         declares_anew = declared(before) != declared(after)
         if declares_anew or _generation(before) != _generation(after):
@@ -354,13 +338,13 @@ class Store:
             woken |= self.queue.next()
         return frozenset(woken)
 
-    def _note_unreadable(self, ref: Ref, trouble: str) -> None:
+    def _note_unreadable(self, ref: objects.Ref, trouble: str) -> None:
         """Count an object while it cannot be read, and log it the first time."""
         if not trouble:
             self._unreadable.pop(ref, None)
         elif ref not in self._unreadable:
             self._unreadable[ref] = None
-            _log.warning("%s", visible(trouble[:_LONGEST_TROUBLE]), extra=about(ref))
+            _log.warning("%s", visible(trouble[:_LONGEST_TROUBLE]), extra=objects.about(ref))
 
     def _link(self, entry: Entry) -> None:
         self._in_namespace[entry.ref.namespace][entry.ref] = None
@@ -377,7 +361,7 @@ class Store:
         self._graph.remove_nodes_from(left)
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
-    def _affected(self, entry: Entry) -> set[Ref]:
+    def _affected(self, entry: Entry) -> set[objects.Ref]:
         if not self.is_synced:  # every resource is due then
             return set()
         affected = set(self.dependants(entry.ref))
@@ -385,7 +369,7 @@ class Store:
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
         return affected
 
-    def _misspelling(self, new: Ref) -> set[Ref]:
+    def _misspelling(self, new: objects.Ref) -> set[objects.Ref]:
         """The stalled resources that may have meant a new one, which their status then suggests."""
         guesses = Guesses(_MOST_COMPARED)
         return {
@@ -397,7 +381,7 @@ class Store:
             and guesses.did_you_mean(each.name, (new.name,))
         }
 
-    def _see(self, new: Ref) -> None:
+    def _see(self, new: objects.Ref) -> None:
         """Find what runs saw of a source before it was listed, or under the same name."""
         if new.kind != DataSource.__name__:
             return
@@ -405,7 +389,7 @@ class Store:
             if child.ref.namespace == new.namespace:
                 take_seen(self._last_seen, new.namespace, child.report, {new})
 
-    def _readers(self, ref: Ref) -> set[Ref]:
+    def _readers(self, ref: objects.Ref) -> set[objects.Ref]:
         """The outputs and indexes whose sources may read what an output publishes."""
         content = self.get(ref) if ref.kind == OutputDataset.__name__ else None
         if not isinstance(content, OutputDataset):
@@ -413,8 +397,8 @@ class Store:
         sources = self._folders[ref.namespace].readers(content)
         return {user for source in sources for user in self._users(source)}
 
-    def _users(self, source: Ref) -> set[Ref]:
-        def virtual(ref: Ref) -> Iterator[Ref]:
+    def _users(self, source: objects.Ref) -> set[objects.Ref]:
+        def virtual(ref: objects.Ref) -> Iterator[objects.Ref]:
             return (each for each in self.referrers(ref) if each.kind == DataSource.__name__)
 
         edges = nx.generic_bfs_edges(self._graph, source, virtual)
@@ -426,14 +410,14 @@ class Store:
         contents = map(self.get, sorted(self._with_reads(references_of(output))))
         return tuple(content for content in contents if isinstance(content, DataSource))
 
-    def _with_reads(self, refs: Iterable[Ref]) -> set[Ref]:
+    def _with_reads(self, refs: Iterable[objects.Ref]) -> set[objects.Ref]:
         """Some resources, and all that the sources among them refer to."""
         named = set(refs)
         known = (each for each in named if each in self._graph)
         sources = [each for each in known if each.kind == DataSource.__name__]
         return named.union(*nx.bfs_layers(self._graph, sources))
 
-    def _queue(self, ref: Ref, entry: Entry | None) -> bool:
+    def _queue(self, ref: objects.Ref, entry: Entry | None) -> bool:
         if ref.kind not in RUNNABLE:
             return False
         content = None if entry is None else entry.content
@@ -442,11 +426,11 @@ class Store:
     def _folders_of(self, resource: Resource) -> Folders | None:
         return self._folders.get(resource.metadata.namespace or "")
 
-    def _outputs(self, refs: Iterable[Ref]) -> tuple[OutputDataset, ...]:
+    def _outputs(self, refs: Iterable[objects.Ref]) -> tuple[OutputDataset, ...]:
         contents = (self.get(ref) for ref in sorted(refs))
         return tuple(content for content in contents if isinstance(content, OutputDataset))
 
-    def _put_child(self, ref: Ref, child: Child | None) -> frozenset[Ref]:
+    def _put_child(self, ref: objects.Ref, child: Child | None) -> frozenset[objects.Ref]:
         before = self._children.pop(ref, None)
         self._note_unreadable(ref, "" if child is None else child.trouble)
         woken = set() if before is None else self._forget_child(before)
@@ -457,19 +441,19 @@ class Store:
             woken |= take_seen(self._last_seen, ref.namespace, child.report, self._entries)
         return frozenset(ref for ref in woken if ref in self._entries)
 
-    def _forget_child(self, child: Child) -> set[Ref]:
+    def _forget_child(self, child: Child) -> set[objects.Ref]:
         siblings = self._children_of[child.owner_uid]
         siblings.pop(child.ref, None)
         if not siblings:
             del self._children_of[child.owner_uid]
         return self._owner_of(child)
 
-    def _owner_of(self, child: Child) -> set[Ref]:
+    def _owner_of(self, child: Child) -> set[objects.Ref]:
         """The owner of a child; an owner in another namespace is ignored."""
         owner = self._by_uid.get(child.owner_uid)
         return {owner} if owner is not None and owner.namespace == child.ref.namespace else set()
 
-    def _put_namespace(self, name: str, version: int, *, is_ending: bool) -> frozenset[Ref]:
+    def _put_namespace(self, name: str, version: int, *, is_ending: bool) -> frozenset[objects.Ref]:
         self._namespaces[name] = version
         if is_ending == (name in self.terminating):
             return NOTHING
@@ -523,7 +507,7 @@ def may_start(content: Resource | Unparsable | None) -> bool:
     """Return whether a resource is neither paused nor suspended."""
     if not isinstance(content, OutputDataset | SkippingIndex):
         return False
-    paused = is_pause(content.metadata.annotations)
+    paused = objects.is_pause(content.metadata.annotations)
     return not paused and not content.spec.run.suspend
 
 
@@ -531,20 +515,20 @@ class PathIndex:
     """Objects by folder path; every path ends with `/`."""
 
     def __init__(self) -> None:
-        self._at: defaultdict[str, set[Ref]] = defaultdict(set)
-        self._below: defaultdict[str, set[Ref]] = defaultdict(set)
+        self._at: defaultdict[str, set[objects.Ref]] = defaultdict(set)
+        self._below: defaultdict[str, set[objects.Ref]] = defaultdict(set)
 
-    def add(self, path: str, ref: Ref) -> None:
+    def add(self, path: str, ref: objects.Ref) -> None:
         self._at[path].add(ref)
         for above in _above(path):
             self._below[above].add(ref)
 
-    def discard(self, path: str, ref: Ref) -> None:
+    def discard(self, path: str, ref: objects.Ref) -> None:
         _drop(self._at, path, ref)
         for above in _above(path):
             _drop(self._below, above, ref)
 
-    def touching(self, path: str) -> set[Ref]:
+    def touching(self, path: str) -> set[objects.Ref]:
         """Objects at a path, above it, or below it."""
         found = {ref for place in (path, *_above(path)) for ref in self._at.get(place, ())}
         return found | self._below.get(path, set())
@@ -557,25 +541,25 @@ class Folders:
         self._outputs = PathIndex()
         self._sources = PathIndex()
 
-    def add(self, ref: Ref, folders: Iterable[str]) -> None:
+    def add(self, ref: objects.Ref, folders: Iterable[str]) -> None:
         index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
         for path in folders:
             index.add(path, ref)
 
-    def discard(self, ref: Ref, folders: Iterable[str]) -> None:
+    def discard(self, ref: objects.Ref, folders: Iterable[str]) -> None:
         index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
         for path in folders:
             index.discard(path, ref)
 
-    def overlapping(self, output: OutputDataset) -> set[Ref]:
+    def overlapping(self, output: OutputDataset) -> set[objects.Ref]:
         """Outputs that may publish to the same place as this one; itself included."""
         return {ref for place in places_of(output) for ref in self._outputs.touching(place)}
 
-    def readers(self, output: OutputDataset) -> set[Ref]:
+    def readers(self, output: OutputDataset) -> set[objects.Ref]:
         """Sources that may read what an output publishes."""
         return {ref for place in places_of(output) for ref in self._sources.touching(place)}
 
-    def published_below(self, source: DataSource) -> set[Ref]:
+    def published_below(self, source: DataSource) -> set[objects.Ref]:
         """Outputs whose files a source may read."""
         return {ref for path in read_folders(source) for ref in self._outputs.touching(path)}
 
@@ -590,7 +574,7 @@ def _above(path: str) -> list[str]:
     return found
 
 
-def _drop(index: defaultdict[str, set[Ref]], path: str, ref: Ref) -> None:
+def _drop(index: defaultdict[str, set[objects.Ref]], path: str, ref: objects.Ref) -> None:
     index[path].discard(ref)
     if not index[path]:
         del index[path]

@@ -24,46 +24,14 @@ from snaploom.models.run import (
     memory_mebibytes,
     spark_memory,
 )
-from snaploom.policy.acceleration import (
-    accelerated_settings,
-    is_accelerated,
-    off_heap_mebibytes,
-)
+from snaploom.policy.acceleration import accelerated_settings, is_accelerated, off_heap_mebibytes
 from snaploom.policy.pods import BUNDLE_FOLDER, Refusal, hint_of, refusals, template_refusals
 from snaploom.sources.databases.drivers import COMET_SPARK
-from snaploom_operator.cluster.port import (
-    APACHE_SPARK_APPLICATIONS,
-    CONFIG_MAPS,
-    SPARK_APPLICATIONS,
-    ApiResource,
-)
+from snaploom_operator import objects
+from snaploom_operator.cluster import port
 from snaploom_operator.conditions import joined
 from snaploom_operator.errors import SparkSettingsRefused
-from snaploom_operator.objects import (
-    ANNOTATION_TRIGGER,
-    LABEL_OWNER,
-    LABEL_ROLE,
-    LABEL_RUN,
-    Application,
-    ApplicationState,
-    JsonObject,
-    Metadata,
-    known_instant,
-    mapping_in,
-    metadata_of,
-    number_of,
-    text_in,
-)
-from snaploom_operator.submit import local
-from snaploom_operator.submit.manifests import (
-    PROTECTION,
-    RunRequest,
-    child_metadata,
-    driver_template,
-    executor_template,
-    job_arguments,
-    report_name,
-)
+from snaploom_operator.submit import local, manifests
 from snaploom_operator.submit.quota import queued
 
 
@@ -74,9 +42,9 @@ class ApplicationForm(Protocol):
     def submitter(self) -> Submitter: ...
 
     @property
-    def resource(self) -> ApiResource: ...
+    def resource(self) -> port.ApiResource: ...
 
-    def manifest(self, request: RunRequest) -> JsonObject:
+    def manifest(self, request: manifests.RunRequest) -> objects.JsonObject:
         """The object that runs the job, complete, so that no webhook changes it.
 
         Raises:
@@ -84,7 +52,7 @@ class ApplicationForm(Protocol):
         """
         ...
 
-    def read(self, stored: JsonObject) -> Application | None:
+    def read(self, stored: objects.JsonObject) -> objects.Application | None:
         """The run of an object; None if it is not ours."""
         ...
 
@@ -151,8 +119,11 @@ class RunNote(ApiModel):
 
 
 def application_object(
-    resource: ApiResource, request: RunRequest, content: JsonObject, role: str | None = None
-) -> JsonObject:
+    resource: port.ApiResource,
+    request: manifests.RunRequest,
+    content: objects.JsonObject,
+    role: str | None = None,
+) -> objects.JsonObject:
     """The object that runs the job, with the content of a submitter."""
     run = request.run
     note = RunNote(
@@ -162,34 +133,34 @@ def application_object(
         trigger=run.trigger,
         queue=request.owner.spec.run.queue or "",
     )
-    metadata = child_metadata(request.owner, run.name, run.name, role)
+    metadata = manifests.child_metadata(request.owner, run.name, run.name, role)
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}},
+        "metadata": {**metadata, "annotations": {objects.ANNOTATION_TRIGGER: note.dump_json()}},
         **content,
     }
 
 
 def read_application(
-    stored: JsonObject, submitter: Submitter, state: ApplicationState, message: str
-) -> Application | None:
+    stored: objects.JsonObject, submitter: Submitter, state: objects.ApplicationState, message: str
+) -> objects.Application | None:
     """The run of an object; None without an owner's UID, or if it belongs to another run.
 
     Without a valid annotation it still is ours: it runs, with an unknown trigger.
     """
-    metadata = Metadata.of(stored)
-    owner = metadata.labels.get(LABEL_OWNER, "")
-    if not owner or metadata.labels.get(LABEL_RUN) != metadata.name:
+    metadata = objects.Metadata.of(stored)
+    owner = metadata.labels.get(objects.LABEL_OWNER, "")
+    if not owner or metadata.labels.get(objects.LABEL_RUN) != metadata.name:
         return None
     try:
-        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
+        note = RunNote.model_validate_json(metadata.annotations.get(objects.ANNOTATION_TRIGGER, ""))
         started_at = parse_instant(note.started_at)
     except ValueError:
-        created = text_in(metadata_of(stored), "creationTimestamp")
-        started_at = known_instant(created) or EpochNanos(0)
+        created = objects.text_in(objects.metadata_of(stored), "creationTimestamp")
+        started_at = objects.known_instant(created) or EpochNanos(0)
         note = RunNote(started_at=format_instant(started_at))
-    return Application(
+    return objects.Application(
         submitter=submitter,
         name=metadata.name,
         uid=metadata.uid,
@@ -201,23 +172,23 @@ def read_application(
         trigger=note.trigger,
         started_at=started_at,
         is_deleting=metadata.is_deleting,
-        is_suspended=mapping_in(stored, "spec").get("suspend") is True,
+        is_suspended=objects.mapping_in(stored, "spec").get("suspend") is True,
         queue=note.queue,
     )
 
 
 def known_state(
-    text: str, names: Mapping[str, ApplicationState], message: str
-) -> tuple[ApplicationState, str]:
+    text: str, names: Mapping[str, objects.ApplicationState], message: str
+) -> tuple[objects.ApplicationState, str]:
     """State and message from a submitter's state; unknown states become UNKNOWN with a message."""
     state = names.get(text)
     if state is not None:
         return state, message
     unknown = f"its submitter reports an unknown state: {text}"
-    return ApplicationState.UNKNOWN, f"{unknown}; {message}" if message else unknown
+    return objects.ApplicationState.UNKNOWN, f"{unknown}; {message}" if message else unknown
 
 
-def checked_settings(request: RunRequest) -> SparkSettings:
+def checked_settings(request: manifests.RunRequest) -> SparkSettings:
     """The complete settings of a run.
 
     The operator's settings are trusted; those of the resource are checked again here, whether they
@@ -278,7 +249,9 @@ def _shown_elsewhere(
     yield from template_refusals(PodTemplate(volume_mounts=mounts), allow)
 
 
-_STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
+_STATES: Mapping[str, objects.ApplicationState] = {
+    state.value: state for state in objects.ApplicationState
+}
 
 
 @dataclass(frozen=True)
@@ -286,23 +259,23 @@ class LocalForm:
     """Builds and parses the ConfigMaps of local runs."""
 
     submitter: Submitter = Submitter.LOCAL
-    resource: ApiResource = CONFIG_MAPS
+    resource: port.ApiResource = port.CONFIG_MAPS
 
-    def manifest(self, request: RunRequest) -> JsonObject:
+    def manifest(self, request: manifests.RunRequest) -> objects.JsonObject:
         """The ConfigMap of a run; Spark's settings are in the Bundle."""
         data: JsonValue = {
             local.BUNDLE: request.bundle,
-            local.REPORT: report_name(request.run.name),
-            local.STATE: ApplicationState.NEW.value,
+            local.REPORT: manifests.report_name(request.run.name),
+            local.STATE: objects.ApplicationState.NEW.value,
         }
         return application_object(self.resource, request, {"data": data}, local.ROLE)
 
-    def read(self, stored: JsonObject) -> Application | None:
-        if Metadata.of(stored).labels.get(LABEL_ROLE) != local.ROLE:
+    def read(self, stored: objects.JsonObject) -> objects.Application | None:
+        if objects.Metadata.of(stored).labels.get(objects.LABEL_ROLE) != local.ROLE:
             return None
-        data = mapping_in(stored, "data")
+        data = objects.mapping_in(stored, "data")
         state, message = known_state(
-            text_in(data, local.STATE), _STATES, text_in(data, local.MESSAGE)
+            objects.text_in(data, local.STATE), _STATES, objects.text_in(data, local.MESSAGE)
         )
         return read_application(stored, self.submitter, state, message)
 
@@ -312,23 +285,25 @@ class SparkOperatorForm:
     """Builds and parses its applications."""
 
     submitter: Submitter = Submitter.SPARK_OPERATOR
-    resource: ApiResource = SPARK_APPLICATIONS
+    resource: port.ApiResource = port.SPARK_APPLICATIONS
 
-    def manifest(self, request: RunRequest) -> JsonObject:
+    def manifest(self, request: manifests.RunRequest) -> objects.JsonObject:
         spark = checked_settings(request)
         spec = _spec(request, spark, sizes(spark))
         made = application_object(self.resource, request, {"spec": spec})
         return queued(made, request.settings.queue_scheduler, request.owner.spec.run.queue)
 
-    def read(self, stored: JsonObject) -> Application | None:
-        reported = mapping_in(mapping_in(stored, "status"), "applicationState")
+    def read(self, stored: objects.JsonObject) -> objects.Application | None:
+        reported = objects.mapping_in(objects.mapping_in(stored, "status"), "applicationState")
         state, message = known_state(
-            text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
+            objects.text_in(reported, "state"), _STATES, objects.text_in(reported, "errorMessage")
         )
         return read_application(stored, self.submitter, state, message)
 
 
-def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:
+def _spec(
+    request: manifests.RunRequest, spark: SparkSettings, sized: Sizes
+) -> dict[str, JsonValue]:
     spec: dict[str, JsonValue] = {
         "type": "Python",
         "pythonVersion": "3",
@@ -337,7 +312,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         "image": spark.image,
         "imagePullPolicy": spark.image_pull_policy or "IfNotPresent",
         "mainApplicationFile": JOB_FILE,
-        "arguments": [*job_arguments(request, BUNDLE_FOLDER)],
+        "arguments": [*manifests.job_arguments(request, BUNDLE_FOLDER)],
         "deps": {},
         # Retries are decided by the operator, as applications of other names.
         "restartPolicy": {"type": "Never"},
@@ -346,7 +321,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
             "memory": sized.driver_memory,
             **({"memoryOverhead": sized.driver_overhead} if sized.driver_overhead else {}),
             "serviceAccount": spark.service_account_name,
-            "template": driver_template(request),
+            "template": manifests.driver_template(request),
             **({"kubernetesMaster": sized.local_master} if sized.local_master else {}),
         },
         "executor": {
@@ -354,12 +329,12 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
             "memory": sized.executor_memory,
             # The schema requires at least one; in local mode it is not requested.
             **({"instances": max(1, sized.executors)} if sized.allocation is None else {}),
-            "template": executor_template(request),
+            "template": manifests.executor_template(request),
         },
     }
     if spark.image_pull_secrets:
         spec["imagePullSecrets"] = [*spark.image_pull_secrets]
-    spec["sparkConf"] = {**PROTECTION, **sized.accelerated, **spark.spark_conf}
+    spec["sparkConf"] = {**manifests.PROTECTION, **sized.accelerated, **spark.spark_conf}
     if sized.allocation is not None:
         spec["dynamicAllocation"] = {**sized.allocation.dump(), "shuffleTrackingEnabled": True}
     return spec
@@ -376,24 +351,24 @@ _TIMEOUTS = (
 SUCCEEDED = "Succeeded"
 _ENDED = ("ResourceReleased", "TerminatedWithoutReleaseResources")
 """States that mean that it has ended, but not how."""
-_APACHE_STATES: Mapping[str, ApplicationState] = {
-    "": ApplicationState.NEW,
-    "Submitted": ApplicationState.SUBMITTED,
-    "ScheduledToRestart": ApplicationState.PENDING_RERUN,
-    "DriverRequested": ApplicationState.SUBMITTED,
-    "DriverStarted": ApplicationState.RUNNING,
-    "DriverReady": ApplicationState.RUNNING,
-    "InitializedBelowThresholdExecutors": ApplicationState.RUNNING,
-    "RunningHealthy": ApplicationState.RUNNING,
-    "RunningWithPartialCapacity": ApplicationState.RUNNING,
-    "RunningWithBelowThresholdExecutors": ApplicationState.RUNNING,
-    "DriverStartTimedOut": ApplicationState.FAILING,
-    "DriverReadyTimedOut": ApplicationState.FAILING,
-    "ExecutorsStartTimedOut": ApplicationState.FAILING,
-    "SchedulingFailure": ApplicationState.FAILING,
-    "DriverEvicted": ApplicationState.FAILING,
-    "Failed": ApplicationState.FAILING,
-    SUCCEEDED: ApplicationState.SUCCEEDING,
+_APACHE_STATES: Mapping[str, objects.ApplicationState] = {
+    "": objects.ApplicationState.NEW,
+    "Submitted": objects.ApplicationState.SUBMITTED,
+    "ScheduledToRestart": objects.ApplicationState.PENDING_RERUN,
+    "DriverRequested": objects.ApplicationState.SUBMITTED,
+    "DriverStarted": objects.ApplicationState.RUNNING,
+    "DriverReady": objects.ApplicationState.RUNNING,
+    "InitializedBelowThresholdExecutors": objects.ApplicationState.RUNNING,
+    "RunningHealthy": objects.ApplicationState.RUNNING,
+    "RunningWithPartialCapacity": objects.ApplicationState.RUNNING,
+    "RunningWithBelowThresholdExecutors": objects.ApplicationState.RUNNING,
+    "DriverStartTimedOut": objects.ApplicationState.FAILING,
+    "DriverReadyTimedOut": objects.ApplicationState.FAILING,
+    "ExecutorsStartTimedOut": objects.ApplicationState.FAILING,
+    "SchedulingFailure": objects.ApplicationState.FAILING,
+    "DriverEvicted": objects.ApplicationState.FAILING,
+    "Failed": objects.ApplicationState.FAILING,
+    SUCCEEDED: objects.ApplicationState.SUCCEEDING,
 }
 
 
@@ -402,18 +377,18 @@ class ApacheSparkForm:
     """Builds and parses its applications."""
 
     submitter: Submitter = Submitter.APACHE_SPARK
-    resource: ApiResource = APACHE_SPARK_APPLICATIONS
+    resource: port.ApiResource = port.APACHE_SPARK_APPLICATIONS
 
-    def manifest(self, request: RunRequest) -> JsonObject:
+    def manifest(self, request: manifests.RunRequest) -> objects.JsonObject:
         spark = checked_settings(request)
         spec: JsonValue = {
             "runtimeVersions": {"sparkVersion": spark.spark_version},
             "mainClass": _PYTHON,
             "pyFiles": JOB_FILE,
-            "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
+            "driverArgs": [*manifests.job_arguments(request, BUNDLE_FOLDER)],
             "sparkConf": {**_configuration(request, spark, sizes(spark))},
-            "driverSpec": {"podTemplateSpec": driver_template(request)},
-            "executorSpec": {"podTemplateSpec": executor_template(request)},
+            "driverSpec": {"podTemplateSpec": manifests.driver_template(request)},
+            "executorSpec": {"podTemplateSpec": manifests.executor_template(request)},
             "applicationTolerations": {
                 "restartConfig": {"restartPolicy": "Never"},
                 "resourceRetainPolicy": "Always",
@@ -422,10 +397,13 @@ class ApacheSparkForm:
         }
         return application_object(self.resource, request, {"spec": spec})
 
-    def read(self, stored: JsonObject) -> Application | None:
-        status = mapping_in(stored, "status")
-        current = mapping_in(status, "currentState")
-        word, message = text_in(current, "currentStateSummary"), text_in(current, "message")
+    def read(self, stored: objects.JsonObject) -> objects.Application | None:
+        status = objects.mapping_in(stored, "status")
+        current = objects.mapping_in(status, "currentState")
+        word, message = (
+            objects.text_in(current, "currentStateSummary"),
+            objects.text_in(current, "message"),
+        )
         if word in _ENDED:
             state, message = _ending(status, message)
         else:
@@ -433,7 +411,9 @@ class ApacheSparkForm:
         return read_application(stored, self.submitter, state, message)
 
 
-def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
+def _configuration(
+    request: manifests.RunRequest, spark: SparkSettings, sized: Sizes
+) -> dict[str, str]:
     own = {
         "spark.app.name": request.run.name,
         "spark.driver.cores": str(sized.driver_cores),
@@ -450,7 +430,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         **_executors(sized),
     }
     given = {key: value for key, value in own.items() if value}
-    return {**PROTECTION, **sized.accelerated, **spark.spark_conf, **given}
+    return {**manifests.PROTECTION, **sized.accelerated, **spark.spark_conf, **given}
 
 
 def _executors(sized: Sizes) -> dict[str, str]:
@@ -473,21 +453,21 @@ def _executors(sized: Sizes) -> dict[str, str]:
     }
 
 
-def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
-    history = mapping_in(status, "stateTransitionHistory")
-    states = [history[key] for key in sorted(history, key=number_of)]
+def _ending(status: objects.JsonObject, message: str) -> tuple[objects.ApplicationState, str]:
+    history = objects.mapping_in(status, "stateTransitionHistory")
+    states = [history[key] for key in sorted(history, key=objects.number_of)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]
     word = _word(before[-1]) if before else ""
     if word == SUCCEEDED:
-        return ApplicationState.COMPLETED, message
+        return objects.ApplicationState.COMPLETED, message
     if not word:
-        return ApplicationState.FAILED, message or "it ended without a reason"
-    cause = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
-    return ApplicationState.FAILED, joined(word, cause or message)
+        return objects.ApplicationState.FAILED, message or "it ended without a reason"
+    cause = objects.text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
+    return objects.ApplicationState.FAILED, joined(word, cause or message)
 
 
 def _word(state: JsonValue) -> str:
-    return text_in(state, "currentStateSummary") if isinstance(state, Mapping) else ""
+    return objects.text_in(state, "currentStateSummary") if isinstance(state, Mapping) else ""
 
 
 FORMS: Mapping[Submitter, ApplicationForm] = {

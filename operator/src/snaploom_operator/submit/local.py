@@ -4,12 +4,10 @@ It is handled like every other application: created once, listed, watched, and d
 The runner (`submit/localrunner.py`) writes its state into the same ConfigMap.
 """
 
-from snaploom_operator.objects import (
-    LABEL_ROLE,
-)
+from snaploom_operator import objects
 
 ROLE = "application"
-SELECTOR = f"{LABEL_ROLE}={ROLE}"
+SELECTOR = f"{objects.LABEL_ROLE}={ROLE}"
 """Label selector of local runs."""
 BUNDLE = "bundle"
 """Key of the name of the ConfigMap with the Bundle."""

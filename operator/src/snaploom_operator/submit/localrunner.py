@@ -24,25 +24,12 @@ from pydantic import JsonValue
 
 from snaploom.models.common import format_instant, now
 from snaploom.models.report import RunPhase
+from snaploom_operator import objects
 from snaploom_operator.cluster.client import DEFAULT_FILE, KUBECONFIG, SERVICE_HOST
 from snaploom_operator.cluster.port import CONFIG_MAPS, Cluster
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
-from snaploom_operator.objects import (
-    Application,
-    ApplicationState,
-    JsonObject,
-    Metadata,
-    mapping_in,
-    text_in,
-)
-from snaploom_operator.submit import local
+from snaploom_operator.submit import local, localprocess
 from snaploom_operator.submit.applications import LocalForm
-from snaploom_operator.submit.localprocess import (
-    LocalProcess,
-    ProcessName,
-    start_process,
-    stop_orphan,
-)
 from snaploom_operator.submit.manifests import BUNDLE_KEY, COMPRESSED, found_report, run_arguments
 
 _log = logging.getLogger(__name__)
@@ -52,8 +39,8 @@ _NO_REPORT = "the operator was stopped during the run, which wrote no final repo
 
 
 async def final_state(
-    application: Application, namespace: str, report: str, cluster: Cluster
-) -> tuple[ApplicationState, str]:
+    application: objects.Application, namespace: str, report: str, cluster: Cluster
+) -> tuple[objects.ApplicationState, str]:
     """State and message of an ended job whose end was not observed.
 
     A job writes its final Report last, after all that it publishes.
@@ -64,15 +51,15 @@ async def final_state(
     try:
         stored = await cluster.get(CONFIG_MAPS, namespace, report)
     except ObjectMissing:
-        return ApplicationState.FAILED, _NO_REPORT
+        return objects.ApplicationState.FAILED, _NO_REPORT
     found = found_report(stored, application.name, application.owner_uid)
     if found.report is None:
-        return ApplicationState.FAILED, f"{_NO_REPORT}: {found.trouble}"
+        return objects.ApplicationState.FAILED, f"{_NO_REPORT}: {found.trouble}"
     if found.report.phase is RunPhase.SUCCEEDED:
-        return ApplicationState.COMPLETED, ""
+        return objects.ApplicationState.COMPLETED, ""
     if found.report.phase is RunPhase.RUNNING:
-        return ApplicationState.FAILED, _NO_REPORT
-    return ApplicationState.FAILED, found.report.message or _NO_REPORT
+        return objects.ApplicationState.FAILED, _NO_REPORT
+    return objects.ApplicationState.FAILED, found.report.message or _NO_REPORT
 
 
 JOB = (sys.executable, "-m", "snaploom.run.clusterjob")
@@ -97,13 +84,13 @@ class Intervals:
 
 @dataclass(frozen=True)
 class _Found:
-    application: Application
-    metadata: Metadata
-    data: JsonObject
+    application: objects.Application
+    metadata: objects.Metadata
+    data: objects.JsonObject
 
     @property
-    def process(self) -> ProcessName | None:
-        return ProcessName.parse(text_in(self.data, local.PROCESS))
+    def process(self) -> localprocess.ProcessName | None:
+        return localprocess.ProcessName.parse(objects.text_in(self.data, local.PROCESS))
 
     @property
     def shown(self) -> str:
@@ -134,7 +121,7 @@ class LocalRunner:
         self._program = program
         self._intervals = intervals or Intervals()
         self._host = host or socket.gethostname()
-        self._operator = ProcessName.of_this()
+        self._operator = localprocess.ProcessName.of_this()
         self._jobs: dict[str, asyncio.Task[None]] = {}
         self._form = LocalForm()
 
@@ -163,7 +150,7 @@ class LocalRunner:
             one = found[uid]
             if self._is_orphaned(one):
                 self._begin(uid, self._finish_orphan(one))
-            is_new = uid in wanted and one.application.state is ApplicationState.NEW
+            is_new = uid in wanted and one.application.state is objects.ApplicationState.NEW
             if is_new and len(self._jobs) < self._workers:
                 self._begin(uid, self._run_job(one))
 
@@ -174,19 +161,19 @@ class LocalRunner:
         ]
         read = ((stored, self._form.read(stored)) for each in listings for stored in each.items)
         return [
-            _Found(application, Metadata.of(stored), mapping_in(stored, "data"))
+            _Found(application, objects.Metadata.of(stored), objects.mapping_in(stored, "data"))
             for stored, application in read
             if application is not None
         ]
 
     def _is_orphaned(self, one: _Found) -> bool:
         """Return whether an operator of this machine started it and has ended."""
-        is_here = text_in(one.data, local.HOST) == self._host
-        if not is_here or one.application.state is not ApplicationState.RUNNING:
+        is_here = objects.text_in(one.data, local.HOST) == self._host
+        if not is_here or one.application.state is not objects.ApplicationState.RUNNING:
             return False
         if one.application.is_deleting and local.FINALIZER not in one.metadata.finalizers:
             return False  # it is cleaned up; other finalizers hold it
-        operator = ProcessName.parse(text_in(one.data, local.OPERATOR))
+        operator = localprocess.ProcessName.parse(objects.text_in(one.data, local.OPERATOR))
         return operator is None or operator == self._operator or not operator.is_alive
 
     def _begin(self, uid: str, work: Coroutine[None, None, None]) -> None:
@@ -211,9 +198,9 @@ class LocalRunner:
         # ConfigMaps are writable by users, who could name any process.
         if name is not None and name != self._operator and name.is_alive and name.is_session_leader:
             _log.warning("%s: stopping its job, which an earlier operator started", one.shown)
-            await stop_orphan(name, self._intervals.stop_seconds)
+            await localprocess.stop_orphan(name, self._intervals.stop_seconds)
         with suppress(ClusterError):  # the next poll retries
-            report = text_in(one.data, local.REPORT)
+            report = objects.text_in(one.data, local.REPORT)
             state, message = await final_state(
                 one.application, one.metadata.namespace, report, self._cluster
             )
@@ -226,14 +213,14 @@ class LocalRunner:
                 await self._unpack(one, folder)
             except (ObjectMissing, ValueError) as error:
                 await self._record_end(
-                    one, ApplicationState.FAILED, f"no Bundle to work on: {error}"
+                    one, objects.ApplicationState.FAILED, f"no Bundle to work on: {error}"
                 )
                 return
             run, bundle = one.application, str(folder / BUNDLE_KEY)
-            report = text_in(one.data, local.REPORT)
+            report = objects.text_in(one.data, local.REPORT)
             namespace = one.metadata.namespace
             arguments = run_arguments(run, run.owner_uid, bundle, namespace, report)
-            process = await start_process(
+            process = await localprocess.start_process(
                 [*self._program, *arguments],
                 self._environment,
                 folder,
@@ -241,7 +228,7 @@ class LocalRunner:
             )
             await self._supervise(one, process)
 
-    async def _supervise(self, one: _Found, process: LocalProcess) -> None:
+    async def _supervise(self, one: _Found, process: localprocess.LocalProcess) -> None:
         try:
             if not await self._is_claimed(one, process.name):
                 return
@@ -252,15 +239,15 @@ class LocalRunner:
             with suppress(ClusterError, TimeoutError):
                 async with asyncio.timeout(self._intervals.report_seconds):
                     stopped = "it was stopped together with the operator"
-                    await self._write_end(one, ApplicationState.FAILED, stopped)
+                    await self._write_end(one, objects.ApplicationState.FAILED, stopped)
             raise
         finally:
             await process.stop(self._intervals.stop_seconds)
         if code == 0:
-            await self._record_end(one, ApplicationState.COMPLETED, "")
+            await self._record_end(one, objects.ApplicationState.COMPLETED, "")
         else:
             await self._record_end(
-                one, ApplicationState.FAILED, _failure(code, process.stderr_tail)
+                one, objects.ApplicationState.FAILED, _failure(code, process.stderr_tail)
             )
 
     async def _unpack(self, one: _Found, folder: Path) -> None:
@@ -270,19 +257,19 @@ class LocalRunner:
             ObjectMissing: the ConfigMap does not exist.
             ValueError: it has no valid Bundle.
         """
-        name = text_in(one.data, local.BUNDLE)
+        name = objects.text_in(one.data, local.BUNDLE)
         stored = await self._cluster.get(CONFIG_MAPS, one.metadata.namespace, name)
         file = folder / BUNDLE_KEY
         file.touch(_PRIVATE)
         file.write_bytes(await asyncio.to_thread(_content, stored))
 
-    async def _is_claimed(self, one: _Found, process: ProcessName) -> bool:
+    async def _is_claimed(self, one: _Found, process: localprocess.ProcessName) -> bool:
         """Record that it runs here; False if another operator did, or it was deleted.
 
         From then on a finalizer keeps the ConfigMap until its process has ended.
         """
         data: dict[str, JsonValue] = {
-            local.STATE: ApplicationState.RUNNING.value,
+            local.STATE: objects.ApplicationState.RUNNING.value,
             local.STARTED_AT: format_instant(now()),
             local.HOST: self._host,
             local.PROCESS: str(process),
@@ -294,7 +281,7 @@ class LocalRunner:
             return False
         return True
 
-    async def _record_end(self, one: _Found, state: ApplicationState, message: str) -> None:
+    async def _record_end(self, one: _Found, state: objects.ApplicationState, message: str) -> None:
         while True:
             try:
                 await self._write_end(one, state, message)
@@ -305,7 +292,7 @@ class LocalRunner:
             else:
                 return
 
-    async def _write_end(self, one: _Found, state: ApplicationState, message: str) -> None:
+    async def _write_end(self, one: _Found, state: objects.ApplicationState, message: str) -> None:
         """Record how it ended, and remove the finalizer: none of its processes is left.
 
         The state of a run that is being deleted is not changed: its Report counts.
@@ -320,7 +307,7 @@ class LocalRunner:
                 stored = await self._cluster.get(
                     CONFIG_MAPS, one.metadata.namespace, one.metadata.name
                 )
-                held = Metadata.of(stored)
+                held = objects.Metadata.of(stored)
                 if held.uid == one.metadata.uid:
                     kept = {*held.finalizers} - {local.FINALIZER}
                     await self._patch(held, {} if held.is_deleting else data, kept)
@@ -332,7 +319,7 @@ class LocalRunner:
                 return
 
     async def _patch(
-        self, held: Metadata, data: dict[str, JsonValue], finalizers: AbstractSet[str]
+        self, held: objects.Metadata, data: dict[str, JsonValue], finalizers: AbstractSet[str]
     ) -> None:
         """Patch the version that was read, since merge patches replace the list of finalizers."""
         kept: list[JsonValue] = [*sorted(finalizers)]
@@ -341,7 +328,7 @@ class LocalRunner:
             "resourceVersion": held.resource_version,
             "finalizers": kept or None,
         }
-        patch: JsonObject = {"metadata": metadata, "data": data}
+        patch: objects.JsonObject = {"metadata": metadata, "data": data}
         await self._cluster.patch(CONFIG_MAPS, held.namespace, held.name, patch)
 
 
@@ -363,16 +350,16 @@ def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[di
         yield environment
 
 
-def _content(stored: JsonObject) -> bytes:
+def _content(stored: objects.JsonObject) -> bytes:
     """The Bundle of a ConfigMap.
 
     Raises:
         ValueError: it is missing, or cannot be unpacked.
     """
-    text = text_in(mapping_in(stored, "data"), BUNDLE_KEY)
+    text = objects.text_in(objects.mapping_in(stored, "data"), BUNDLE_KEY)
     if text:
         return text.encode()
-    packed = text_in(mapping_in(stored, "binaryData"), BUNDLE_KEY + COMPRESSED)
+    packed = objects.text_in(objects.mapping_in(stored, "binaryData"), BUNDLE_KEY + COMPRESSED)
     if not packed:
         raise ValueError(f"the ConfigMap has no {BUNDLE_KEY}")
     try:

@@ -19,11 +19,7 @@ from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import EpochNanos, Resource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom.models.run import (
-    CurrentRun,
-    PodTemplate,
-    SparkSettings,
-)
+from snaploom.models.run import CurrentRun, PodTemplate, SparkSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import SecretKey, secret_keys
@@ -39,21 +35,8 @@ from snaploom.policy.variables import (
     URL_VARIABLE,
 )
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
+from snaploom_operator import objects
 from snaploom_operator.errors import BundleTooLarge, SecretInBundle
-from snaploom_operator.objects import (
-    LABEL_KIND,
-    LABEL_NAME,
-    LABEL_OWNER,
-    LABEL_ROLE,
-    LABEL_RUN,
-    Application,
-    FoundReport,
-    JsonObject,
-    known_instant,
-    mapping_in,
-    metadata_of,
-    text_in,
-)
 from snaploom_operator.settings import LineageSettings, OperatorSettings
 from snaploom_operator.submit.quota import pod_marks
 
@@ -75,14 +58,14 @@ def child_labels(
 ) -> dict[str, str]:
     """Labels of an object that belongs to a stored resource, and to a run of it."""
     labels = {
-        LABEL_KIND: owner.kind,
-        LABEL_NAME: label_value(owner.name),
-        LABEL_OWNER: uid_of(owner),
+        objects.LABEL_KIND: owner.kind,
+        objects.LABEL_NAME: label_value(owner.name),
+        objects.LABEL_OWNER: uid_of(owner),
     }
     if run is not None:
-        labels[LABEL_RUN] = label_value(run)
+        labels[objects.LABEL_RUN] = label_value(run)
     if role is not None:
-        labels[LABEL_ROLE] = role
+        labels[objects.LABEL_ROLE] = role
     return labels
 
 
@@ -153,7 +136,7 @@ def plan_name(output: str) -> str:
     return f"{output[: _LONGEST_NAME - len('-plan')]}-plan"
 
 
-def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
+def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> objects.JsonObject:
     """The immutable ConfigMap with the Bundle of a run.
 
     Raises:
@@ -184,7 +167,7 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
     return _config_map(metadata, content) | {"immutable": True}
 
 
-def plan_config_map(output: OutputDataset, plan: RunPlan) -> JsonObject:
+def plan_config_map(output: OutputDataset, plan: RunPlan) -> objects.JsonObject:
     """The ConfigMap with the whole plan of an output, of which the status has the first joins.
 
     It is plain JSON. If a plan does not fit, its last joins are omitted, and `leftOut` counts them.
@@ -258,12 +241,12 @@ MOST_VALUES = 100_000
 many take some 50 ms, and a megabyte of other brackets would take ten times as long."""
 
 
-def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
+def found_report(stored: objects.JsonObject, run: str, owner: str) -> objects.FoundReport:
     """The Report that a ConfigMap holds, which should be about a run of an owner by its UID."""
-    text = text_in(mapping_in(stored, "data"), REPORT_KEY)
+    text = objects.text_in(objects.mapping_in(stored, "data"), REPORT_KEY)
     values = sum(map(text.count, ",[{"))
     if len(text) > LONGEST_REPORT or values > MOST_VALUES:  # the event loop parses it
-        return FoundReport(
+        return objects.FoundReport(
             run,
             None,
             f"ConfigMap {run}-report has no valid report: {len(text):,} characters with about "
@@ -273,7 +256,7 @@ def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
         raw: JsonValue = from_json(text)
         written = raw.get("format") if isinstance(raw, dict) else None
         if isinstance(written, int) and written > REPORT_FORMAT:
-            return FoundReport(
+            return objects.FoundReport(
                 run,
                 None,
                 f"the report has format {str(written)[:20]}, and this Snaploom reads up to "
@@ -281,10 +264,10 @@ def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
             )
         report = Report.parse(raw)
     except ValueError:  # also of JSON: too deep, or a number of too many digits
-        return FoundReport(run, None, f"ConfigMap {run}-report has no valid report")
+        return objects.FoundReport(run, None, f"ConfigMap {run}-report has no valid report")
     if (report.uid, report.run_id) != (owner, run):
-        return FoundReport(run, None, f"ConfigMap {run}-report is about another run")
-    return FoundReport(run, report)
+        return objects.FoundReport(run, None, f"ConfigMap {run}-report is about another run")
+    return objects.FoundReport(run, report)
 
 
 PROTECTION: Mapping[str, str] = {
@@ -524,7 +507,7 @@ def job_arguments(request: RunRequest, bundle: str) -> list[str]:
 
 
 def run_arguments(
-    run: CurrentRun | Application, uid: str, bundle: str, namespace: str, report: str
+    run: CurrentRun | objects.Application, uid: str, bundle: str, namespace: str, report: str
 ) -> list[str]:
     """Arguments of the job of a run, by file or folder with its Bundle and name of its Report."""
     return [
@@ -538,13 +521,13 @@ def run_arguments(
 
 
 def objects_of_run(
-    manifest: Callable[[RunRequest], JsonObject],
+    manifest: Callable[[RunRequest], objects.JsonObject],
     owner: OutputDataset | SkippingIndex,
     run: CurrentRun,
     bundle: Bundle,
     settings: OperatorSettings,
     now: EpochNanos,
-) -> tuple[JsonObject, JsonObject]:
+) -> tuple[objects.JsonObject, objects.JsonObject]:
     """The ConfigMap with the Bundle of a run, and its application, by the form's function.
 
     Raises:
@@ -556,9 +539,9 @@ def objects_of_run(
     request = RunRequest(
         owner=owner,
         run=run,
-        started_at=known_instant(run.started_at) or now,
+        started_at=objects.known_instant(run.started_at) or now,
         spark=run_settings(owner.spec.run.spark, settings),
-        bundle=text_in(metadata_of(bundled), "name"),
+        bundle=objects.text_in(objects.metadata_of(bundled), "name"),
         settings=settings,
         secrets=secret_keys(bundle, run.action),
     )

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from snaploom.models.run import Submitter
-from snaploom_operator.objects import (
-    GATED,
-    Application,
-    DriverPod,
-    JsonObject,
-    labels_of,
-    mapping_in,
-    metadata_of,
-)
+from snaploom_operator import objects
 from snaploom_operator.settings import QueueScheduler
 
 _KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -30,7 +22,7 @@ _YUNIKORN_QUEUE = "queue"
 application to it."""
 _VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 _SIGNS = {
-    QueueScheduler.KUEUE_PODS: GATED,
+    QueueScheduler.KUEUE_PODS: objects.GATED,
     QueueScheduler.YUNIKORN: "SchedulingSkipped",
 }
 """Reasons of an unscheduled pod that mean that quota is missing, and not room on a node. Volcano
@@ -65,25 +57,27 @@ def pod_marks(scheduler: QueueScheduler | None, queue: str | None, *, is_driver:
             return PodMarks()
 
 
-def queued(made: JsonObject, scheduler: QueueScheduler | None, queue: str | None) -> JsonObject:
+def queued(
+    made: objects.JsonObject, scheduler: QueueScheduler | None, queue: str | None
+) -> objects.JsonObject:
     """The application of a run, suspended where its queue is to start it as a whole.
 
     Kueue counts the cores of an application only where they are requested.
     """
     if queue is None or scheduler is not QueueScheduler.KUEUE:
         return made
-    metadata, spec = metadata_of(made), mapping_in(made, "spec")
-    pods = {role: mapping_in(spec, role) for role in ("driver", "executor")}
+    metadata, spec = objects.metadata_of(made), objects.mapping_in(made, "spec")
+    pods = {role: objects.mapping_in(spec, role) for role in ("driver", "executor")}
     requests = {role: {**pod, "coreRequest": str(pod["cores"])} for role, pod in pods.items()}
     return {
         **made,
-        "metadata": {**metadata, "labels": {**labels_of(made), _KUEUE_QUEUE: queue}},
+        "metadata": {**metadata, "labels": {**objects.labels_of(made), _KUEUE_QUEUE: queue}},
         "spec": {**spec, **requests, "suspend": True},
     }
 
 
 def waits_for_quota(
-    scheduler: QueueScheduler, application: Application, pod: DriverPod | None
+    scheduler: QueueScheduler, application: objects.Application, pod: objects.DriverPod | None
 ) -> bool:
     """Return whether a run that was put into a queue has no quota yet, or has it no more."""
     if scheduler is QueueScheduler.KUEUE:

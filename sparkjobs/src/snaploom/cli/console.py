@@ -21,6 +21,7 @@ from rich.text import Text
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines, without_secrets
 from snaploom.errors import SnaploomError
+from snaploom.loading.nearmisses import counted
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.ondemand import missing_package
 from snaploom.policy.variables import DEBUG_VARIABLE
@@ -139,11 +140,6 @@ def summary_of(findings: Iterable[Finding]) -> str:
     listed = list(findings)
     errors = sum(finding.is_error for finding in listed)
     return f"{counted(errors, 'error')}, {counted(len(listed) - errors, 'warning')}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 error`, `2 errors`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lambda f: f) -> None:

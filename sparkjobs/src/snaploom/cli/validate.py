@@ -7,7 +7,6 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import (
     OutputForm,
-    counted,
     message_console,
     print_findings,
     print_json,
@@ -15,6 +14,7 @@ from snaploom.cli.console import (
     summary_of,
 )
 from snaploom.cli.options import DEFAULT_PROJECT, Allow, Form, ProjectOptions, writing_to
+from snaploom.loading.nearmisses import counted
 from snaploom.models.findings import errors_of, exit_code_of
 from snaploom.models.kinds import KINDS, to_yaml
 from snaploom.models.schemas import check_crds, crd_text, write_crds

@@ -20,19 +20,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
-from snaploom.engine.asof import (
-    INSTANT,
-    LEFT,
-    MATCHED,
-    NONE,
-    TIME,
-    AsOfJoin,
-    as_of_join,
-    comparable,
-    compared_as,
-    kept_apart,
-    microseconds,
-)
+from snaploom.engine import asof
 from snaploom.models.asof import AsOf
 from snaploom.models.common import DataType, TimeOffset
 from snaploom.models.windows import WindowAggregate, WindowFunction, Windows
@@ -116,7 +104,9 @@ def _added(type_: spark.DataType) -> Callable[[Parts, Parts], Parts]:
 
 
 def _dated(value: Column) -> Column:
-    return sf.when(value.isNotNull(), sf.struct(sf.col(TIME).alias("time"), value.alias("value")))
+    return sf.when(
+        value.isNotNull(), sf.struct(sf.col(asof.TIME).alias("time"), value.alias("value"))
+    )
 
 
 def value_fault(one: WindowAggregate, type_: spark.DataType) -> str:
@@ -168,7 +158,7 @@ class WindowsJoin:
 
     def counted(self) -> dict[str, Column]:
         """Conditions of rows that are counted: to have a row in the longest window."""
-        return {f"matched_{self.number}": sf.col(self.outcome) == MATCHED}
+        return {f"matched_{self.number}": sf.col(self.outcome) == asof.MATCHED}
 
     def left_column(self) -> Column:
         """The time of each row of the left side, over its source."""
@@ -180,9 +170,11 @@ class WindowsJoin:
         return [self._micros(self.child).alias(self.right_times[0]), *values]
 
     def _micros(self, field: Found) -> Column:
-        wanted = compared_as([self.parent.data_type, self.child.data_type])
+        wanted = asof.compared_as([self.parent.data_type, self.child.data_type])
         assert wanted is not None  # `fault_of` has refused what has none
-        return sf.unix_micros(comparable(field, wanted, self.rule.time_zone).cast(INSTANT))
+        return sf.unix_micros(
+            asof.comparable(field, wanted, self.rule.time_zone).cast(asof.INSTANT)
+        )
 
     def _inputs(self) -> dict[str, tuple[Column, spark.DataType]]:
         """Inputs by name, each once, with their types."""
@@ -221,18 +213,20 @@ class WindowsJoin:
         """
         names = [f"_key{n}" for n in range(len(keys))]
         both = self._over_all(self._both(left, right, keys), names)
-        for size in sorted({microseconds(one.over) for one in self.rule.aggregates if one.over}):
+        for size in sorted(
+            {asof.microseconds(one.over) for one in self.rule.aggregates if one.over}
+        ):
             both = self._over(both, names, size)
-        apart = kept_apart(keys, self.left_time)
+        apart = asof.kept_apart(keys, self.left_time)
         columns = (
-            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{LEFT}.{name}")
+            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{asof.LEFT}.{name}")
             for name in left.columns
         )
         numbered = enumerate(self.rule.aggregates)
         values = [self._result(n, one).alias(one.name) for n, one in numbered]
         row = sf.struct(sf.struct(*values).alias("data")).alias(packed)
-        outcome = sf.when(self._has_met(), MATCHED).otherwise(NONE).cast("byte")
-        held = both.where(sf.col(LEFT).isNotNull())
+        outcome = sf.when(self._has_met(), asof.MATCHED).otherwise(asof.NONE).cast("byte")
+        held = both.where(sf.col(asof.LEFT).isNotNull())
         return held.select(*columns, row, outcome.alias(self.outcome))
 
     def _both(
@@ -240,24 +234,24 @@ class WindowsJoin:
     ) -> DataFrame:
         """The rows of both sides: those of the left one whole in a column, and all inputs."""
         time, *inputs = self.right_times
-        apart = kept_apart(keys, self.left_time)
+        apart = asof.kept_apart(keys, self.left_time)
         rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
         holding = (sf.col(name).isNotNull() for name in (*(own for _, own in keys), time))
         rights, recent = self._with_recent(right.where(reduce(and_, holding)), keys)
         lefts = left.select(
             *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
-            sf.col(self.left_time).alias(TIME),
+            sf.col(self.left_time).alias(asof.TIME),
             *(sf.lit(None).cast(rights.schema[name].dataType).alias(name)
               for name in (*inputs, *recent)),
-            sf.struct(*(sf.col(name) for name in rest.columns)).alias(LEFT),
+            sf.struct(*(sf.col(name) for name in rest.columns)).alias(asof.LEFT),
         )  # fmt: skip
         return lefts.unionAll(
             rights.select(
                 *(sf.col(own).alias(f"_key{n}") for n, (_, own) in enumerate(keys)),
-                sf.col(time).alias(TIME),
+                sf.col(time).alias(asof.TIME),
                 *inputs,
                 *recent,
-                sf.lit(None).cast(rest.schema).alias(LEFT),
+                sf.lit(None).cast(rest.schema).alias(asof.LEFT),
             )
         )
 
@@ -285,16 +279,16 @@ class WindowsJoin:
         return right, [f"recent_{name}" for name in most]
 
     def _order(self, both: DataFrame, *, rights_first: bool) -> list[Column]:
-        side = sf.col(LEFT).isNotNull()
+        side = sf.col(asof.LEFT).isNotNull()
         inputs = [name for name in self.right_times[1:] if name in both.columns]
         return [sf.asc(side) if rights_first else sf.desc(side), *map(sf.asc, inputs)]
 
     def _over_all(self, both: DataFrame, keys: Sequence[str]) -> DataFrame:
         """The newest rows, and aggregates of all time before, which need no blocks."""
-        is_right = sf.col(LEFT).isNull()
+        is_right = sf.col(asof.LEFT).isNull()
         order = self._order(both, rights_first=self.rule.inclusive)
-        window = _up_to_it(Window.partitionBy(*keys).orderBy(sf.asc(TIME), *order))
-        found = {_NEWEST: sf.max(sf.when(is_right, sf.col(TIME)))}
+        window = _up_to_it(Window.partitionBy(*keys).orderBy(sf.asc(asof.TIME), *order))
+        found = {_NEWEST: sf.max(sf.when(is_right, sf.col(asof.TIME)))}
         for n, one in enumerate(self.rule.aggregates):
             running, name = self._of(one), self._input(one)
             if running is None and one.k is not None:
@@ -311,14 +305,14 @@ class WindowsJoin:
         functions: list[tuple[int, Running, int]] = []
         for n, one in enumerate(self.rule.aggregates):
             running = self._of(one)
-            if running is not None and one.over and microseconds(one.over) == size:
+            if running is not None and one.over and asof.microseconds(one.over) == size:
                 parts = self._parts(n, one, running)
                 functions.append((n, running, len(parts)))
                 found |= parts
         if not found:
             return both
-        is_right, time = sf.col(LEFT).isNull(), sf.col(TIME)
-        block = sf.expr(f"{TIME} div {size}L - CAST({TIME} % {size}L < 0 AS BIGINT)")
+        is_right, time = sf.col(asof.LEFT).isNull(), sf.col(asof.TIME)
+        block = sf.expr(f"{asof.TIME} div {size}L - CAST({asof.TIME} % {size}L < 0 AS BIGINT)")
         start = sf.coalesce(sf.try_subtract(time, sf.lit(size)), sf.lit(_LEAST))
         before = sf.when(is_right, block).otherwise(sf.try_subtract(block, sf.lit(1)))
         placed = both.select(
@@ -329,7 +323,7 @@ class WindowsJoin:
         )
         inclusive = self.rule.inclusive
         along = self._order(both, rights_first=inclusive)
-        late = _up_to_it(Window.partitionBy(*keys, _BLOCK).orderBy(sf.asc(TIME), *along))
+        late = _up_to_it(Window.partitionBy(*keys, _BLOCK).orderBy(sf.asc(asof.TIME), *along))
         against = self._order(both, rights_first=not inclusive)
         early = _up_to_it(
             Window.partitionBy(*keys, _BLOCK_BEFORE).orderBy(sf.desc(_START), *against)
@@ -349,7 +343,7 @@ class WindowsJoin:
 
     def _parts(self, n: int, one: WindowAggregate, running: Running) -> dict[str, Column]:
         name = self._input(one)
-        value = sf.col(name) if name else sf.when(sf.col(LEFT).isNull(), sf.lit(True))
+        value = sf.col(name) if name else sf.when(sf.col(asof.LEFT).isNull(), sf.lit(True))
         return {_part(n, place): part for place, part in enumerate(running.parts(value))}
 
     def _result(self, n: int, one: WindowAggregate) -> Column:
@@ -369,14 +363,14 @@ class WindowsJoin:
     def _has_met(self) -> Column:
         lengths = [one.over for one in self.rule.aggregates]
         known = [one for one in lengths if one is not None]
-        longest = max(known, key=microseconds) if len(known) == len(lengths) else None
+        longest = max(known, key=asof.microseconds) if len(known) == len(lengths) else None
         return self._is_within(sf.col(_NEWEST), longest)
 
     def _is_within(self, time: Column, over: TimeOffset | None) -> Column:
         """Whether a time before a row of the left side is not too long before it."""
         if over is None:
             return time.isNotNull()
-        distance, size = sf.try_subtract(sf.col(TIME), time), sf.lit(microseconds(over))
+        distance, size = sf.try_subtract(sf.col(asof.TIME), time), sf.lit(asof.microseconds(over))
         is_within = distance < size if self.rule.inclusive else distance <= size
         return sf.coalesce(is_within, sf.lit(False))
 
@@ -390,7 +384,7 @@ def _up_to_it(window: WindowSpec) -> WindowSpec:
 
 def _of_lefts(both: DataFrame, found: Mapping[str, Column]) -> DataFrame:
     """The rows with further columns, which only those of the left side need."""
-    is_left = sf.col(LEFT).isNotNull()
+    is_left = sf.col(asof.LEFT).isNotNull()
     return both.select("*", *(sf.when(is_left, one).alias(name) for name, one in found.items()))
 
 
@@ -404,7 +398,7 @@ def _columns(side: str, n: int, count: int) -> Parts:
 
 # Either way in which times count.
 
-TimedJoin = AsOfJoin | WindowsJoin
+TimedJoin = asof.AsOfJoin | WindowsJoin
 
 
 def timed_join(
@@ -412,7 +406,7 @@ def timed_join(
 ) -> TimedJoin:
     """The join of a child by a rule; `snaploom.engine.schemachecks` has found all its fields."""
     if isinstance(rule, AsOf):
-        return as_of_join(number, rule, parent, child)
+        return asof.as_of_join(number, rule, parent, child)
     at, since = find_field(parent, rule.parent_field), find_field(child, rule.child_field)
     assert at is not None
     assert since is not None

@@ -26,16 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from snaploom import errors
 from snaploom.confidential import visible
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderNotWritable,
-    NotAPlainFile,
-    ObjectNotFound,
-    SnaploomError,
-    StorageError,
-    StoreNotSafe,
-)
 from snaploom.files.cloud import AccessDenied
 from snaploom.files.objectstore import (
     TEMPORARY_PREFIX,
@@ -90,7 +82,7 @@ class LocalObjectStore:
         """Open a directory, making it if asked."""
         self._root = root
         if os.path.isfile(root):  # False, unlike `Path.is_file`, where nobody may look
-            raise FolderNotOurs(
+            raise errors.FolderNotOurs(
                 "a file is where the folder should be",
                 found=str(root),
                 expected="a folder, or nothing yet",
@@ -343,7 +335,7 @@ class LocalObjectStore:
         except FileExistsError:
             raise exists_already(f"{self.uri}{target}") from None
         except FileNotFoundError:
-            raise ObjectNotFound(
+            raise errors.ObjectNotFound(
                 f"a file of {self.uri} vanished before it had the name {target}",
                 expected="files that nobody else removes",
                 hint="find out what removed it, and run again",
@@ -375,7 +367,7 @@ class LocalObjectStore:
     @contextmanager
     def _readable(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[int]:
         if not depth:
-            raise StorageError(
+            raise errors.StorageError(
                 f"{self.uri}{prefix} is nested too deep",
                 found=f"more than {DEEPEST} folders inside each other",
                 expected="a folder as Snaploom wrote it",
@@ -401,41 +393,41 @@ class LocalObjectStore:
         try:
             with self._opened(folders[:-1]) as folder:
                 os.rmdir(folders[-1], dir_fd=folder)
-        except (OSError, NotAPlainFile):
+        except (OSError, errors.NotAPlainFile):
             return False
         return True
 
     def _refuse_special(self, key: str, status: os.stat_result) -> None:
         kind = _KINDS.get(stat.S_IFMT(status.st_mode))
         if kind is not None:
-            raise NotAPlainFile(
+            raise errors.NotAPlainFile(
                 f"{self.uri}{visible(key)} is {kind}, which is not followed or opened",
                 found=kind,
                 expected="a plain file or folder, as Snaploom writes them",
             )
 
-    def _without_links(self, error: OSError) -> StoreNotSafe:
-        return StoreNotSafe(
+    def _without_links(self, error: OSError) -> errors.StoreNotSafe:
+        return errors.StoreNotSafe(
             f"the file system of {self._root} has no hard links, so that two runs could both "
             "believe that they published",
             found=str(error),
         )
 
-    def _refused(self, key: str, error: OSError) -> SnaploomError:
+    def _refused(self, key: str, error: OSError) -> errors.SnaploomError:
         place = str(self._root) if key == str(self._root) else f"{self._root}/{visible(key)}"
         if error.errno in REFUSALS:
-            return FolderNotWritable(
+            return errors.FolderNotWritable(
                 f"the folder {self._root} refuses writes",
                 found=f"{os.strerror(error.errno or 0)} at {place}",
                 expected="a folder that this process may write to, with room for the data",
             )
-        return StorageError(
+        return errors.StorageError(
             f"writing {place} failed",
             found=os.strerror(error.errno or 0),
             expected="a file system that takes the file",
         )
 
-    def _unreadable(self, key: str, error: OSError) -> SnaploomError:
+    def _unreadable(self, key: str, error: OSError) -> errors.SnaploomError:
         place = f"{self._root}/{visible(key)}"
         found = os.strerror(error.errno or 0)
         if error.errno in _NOT_ALLOWED:
@@ -444,7 +436,7 @@ class LocalObjectStore:
                 found=f"{found}, for the user with the number {os.geteuid()}",
                 expected="a folder that this user may enter, with files that it may read",
             )
-        return StorageError(
+        return errors.StorageError(
             f"reading {place} failed", found=found, expected="a file or folder that can be read"
         )
 

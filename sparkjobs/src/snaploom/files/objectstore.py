@@ -6,14 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from snaploom.errors import (
-    FolderNotWritable,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    ObjectTooLarge,
-    StorageError,
-    StoreNotSafe,
-)
+from snaploom import errors
 from snaploom.models.common import EpochNanos
 
 # The port to object stores, and the proof at start-up that a store is safe to publish in.
@@ -22,7 +15,7 @@ TEMPORARY_PREFIX = ".snaploom-tmp/"
 """Folder of unfinished writes and of the self-test. Files that are found here later were left by a
 process that died; they are ours, never data, and `snaploom gc` removes it."""
 
-STORE_FAILURES = (StorageError, FolderNotWritable)
+STORE_FAILURES = (errors.StorageError, errors.FolderNotWritable)
 """Everything that a store raises: what best-effort work may survive. Not `SnaploomError`, which
 would swallow an interruption."""
 
@@ -115,29 +108,25 @@ def check_key(key: str) -> str:
     return key
 
 
-def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
+def too_large(place: str, size: int, limit: int) -> errors.ObjectTooLarge:
     """Build the error for an object at `place` that is longer than `limit` bytes."""
-    return ObjectTooLarge(
+    return errors.ObjectTooLarge(
         f"{place} is longer than Snaploom writes it, and was not read",
         found=f"{size:,} bytes or more",
         expected=f"at most {limit:,} bytes",
     )
 
 
-def absent(place: str) -> ObjectNotFound:
+def absent(place: str) -> errors.ObjectNotFound:
     """Build the error for an object that is absent at a URI."""
-    return ObjectNotFound(
+    return errors.ObjectNotFound(
         f"{place} does not exist", found="nothing", expected="a file of this name"
     )
 
 
-def exists_already(place: str) -> ObjectAlreadyExists:
-    """The error for an object that is there and should not be.
-
-    Args:
-        place: its URI.
-    """
-    return ObjectAlreadyExists(
+def exists_already(place: str) -> errors.ObjectAlreadyExists:
+    """The error for an object, by its URI, that is there and should not be."""
+    return errors.ObjectAlreadyExists(
         f"{place} exists already", found="an object of this name", expected="none"
     )
 
@@ -171,11 +160,11 @@ def self_test(store: ObjectStore) -> None:
     key = f"{TEMPORARY_PREFIX}self-test-{secrets.token_hex(8)}"
     try:
         # A refusal under a name that nobody else has: the answer to our own success was lost.
-        with suppress(ObjectAlreadyExists):
+        with suppress(errors.ObjectAlreadyExists):
             store.put_if_absent(key, b"first")
         refused = _refuses(store, key)
         if not refused or store.get(key) != b"first":
-            raise StoreNotSafe(
+            raise errors.StoreNotSafe(
                 f"{store.uri} let a second writer replace an object that was to be written once",
                 found="put-if-absent succeeded twice under one key",
                 expected="one success and one refusal",
@@ -187,6 +176,6 @@ def self_test(store: ObjectStore) -> None:
 def _refuses(store: ObjectStore, key: str) -> bool:
     try:
         store.put_if_absent(key, b"second")
-    except ObjectAlreadyExists:
+    except errors.ObjectAlreadyExists:
         return True
     return False

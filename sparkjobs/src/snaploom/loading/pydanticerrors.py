@@ -12,15 +12,8 @@ from typing import Any, Union
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from snaploom.loading import nearmisses
 from snaploom.loading.composer import Node, Segment, join_path, scalar_at
-from snaploom.loading.nearmisses import (
-    counted,
-    did_you_mean,
-    display,
-    field_hint,
-    listing,
-    meant_field,
-)
 from snaploom.models import shortforms
 from snaploom.models.allowances import VARIABLE_PATTERN
 from snaploom.models.base import CONTRADICTION, WITHOUT_VARIABLE, ApiModel
@@ -299,7 +292,7 @@ def _meant(details: ErrorDetails, model: type[ApiModel]) -> Iterator[tuple[Segme
     """The place that an unknown field was meant for: that field is not missing as well."""
     if details["type"] == "extra_forbidden":
         *above, name = details["loc"]
-        meant = meant_field(str(name), allowed_names(model, tuple(above)))
+        meant = nearmisses.meant_field(str(name), allowed_names(model, tuple(above)))
         if meant is not None:
             yield (*above, meant)
 
@@ -414,9 +407,9 @@ def _unknown_field(
         "code": "SL110",
         "message": f"there is no field `{name}` here",
         "found": name,
-        "expected": listing(allowed),
+        "expected": nearmisses.listing(allowed),
         "hint": _type_hint(model, loc, given)
-        or field_hint(name, allowed)
+        or nearmisses.field_hint(name, allowed)
         or _elsewhere_hint(model, name)
         or "remove it",
     }
@@ -443,7 +436,7 @@ def _not_listed(expected: str, given: object) -> dict[str, str]:
         "code": "SL113",
         "message": "the value is not one of those that are allowed",
         "expected": ", ".join(names) if names else expected,
-        "hint": did_you_mean(given, names) if isinstance(given, str) else "",
+        "hint": nearmisses.did_you_mean(given, names) if isinstance(given, str) else "",
     }
 
 
@@ -460,13 +453,13 @@ def _bound(kind: str, context: dict[str, object]) -> str:
         case "multiple_of":
             return f"a multiple of {context['multiple_of']}"
         case "string_too_short":
-            return f"at least {counted(context['min_length'], 'character')}"
+            return f"at least {nearmisses.counted(context['min_length'], 'character')}"
         case "string_too_long":
-            return f"at most {counted(context['max_length'], 'character')}"
+            return f"at most {nearmisses.counted(context['max_length'], 'character')}"
         case "too_short":
-            return f"at least {counted(context['min_length'], 'member')}"
+            return f"at least {nearmisses.counted(context['min_length'], 'member')}"
         case "too_long":
-            return f"at most {counted(context['max_length'], 'member')}"
+            return f"at most {nearmisses.counted(context['max_length'], 'member')}"
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])
             return PATTERNS.get(pattern, f"text that matches {pattern}")
@@ -483,7 +476,7 @@ def _refined(details: ErrorDetails, loc: tuple[Segment, ...]) -> tuple[Segment, 
 def _found(details: ErrorDetails, loc: tuple[Segment, ...]) -> str:
     if is_secret(loc):
         return "(not shown: it may be secret)"
-    return display(details["input"])
+    return nearmisses.display(details["input"])
 
 
 def is_secret(loc: tuple[Segment, ...]) -> bool:

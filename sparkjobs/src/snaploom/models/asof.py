@@ -12,15 +12,8 @@ from typing import Annotated, ClassVar, Self
 from annotated_types import Ge
 from pydantic import model_validator
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, CelRule, contradiction
-from snaploom.models.common import (
-    ColumnName,
-    MissingMode,
-    Preference,
-    TimeOffset,
-    TimeZoneName,
-    refuse_nothing,
-)
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO
 
 # Snapshots of a source that go with one of the root.
@@ -32,15 +25,15 @@ MOST_PARTS = 1000
 class ChildSnapshot(ApiModel):
     """Snapshot of a source that goes with one of the root."""
 
-    preference: Preference = Preference.NEWEST
+    preference: common.Preference = common.Preference.NEWEST
     """Choice between several snapshots in the window."""
-    snapshot_missing_mode: MissingMode = MissingMode.ERROR
+    snapshot_missing_mode: common.MissingMode = common.MissingMode.ERROR
     """Reaction to a window without a snapshot."""
-    time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    time_before: Annotated[common.TimeOffset, LENGTH] = common.TimeOffset()
     """Extent of the window before the root's snapshot, inclusive."""
-    time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    time_after: Annotated[common.TimeOffset, LENGTH] = common.TimeOffset()
     """Extent of the window after the root's snapshot, inclusive."""
-    history: Annotated[TimeOffset, LENGTH_NOT_ZERO] | None = None
+    history: Annotated[common.TimeOffset, LENGTH_NOT_ZERO] | None = None
     """Takes all snapshots of this length up to the root's, its end included, as one: `30d`. In each
     part of it (30 days) one is expected; without a history, one snapshot of the window is taken."""
 
@@ -48,9 +41,9 @@ class ChildSnapshot(ApiModel):
     def _of_history(self) -> Self:
         if self.history is None:
             return self
-        refuse_nothing("history", self.history)
+        common.refuse_nothing("history", self.history)
         others = {
-            "preference": self.preference is not Preference.NEWEST,
+            "preference": self.preference is not common.Preference.NEWEST,
             "timeBefore": not self.time_before.is_zero,
             "timeAfter": not self.time_after.is_zero,
         }
@@ -63,7 +56,7 @@ class ChildSnapshot(ApiModel):
                 hint=f"leave out {' and '.join(found)}, or history",
             )
         unit, number = self.parts
-        if number > MOST_PARTS or self.history != TimeOffset(**{unit: number}):
+        if number > MOST_PARTS or self.history != common.TimeOffset(**{unit: number}):
             raise contradiction(
                 "history is a number of one unit, in each of which a snapshot is expected",
                 found=f"history {self.history.text}",
@@ -122,7 +115,7 @@ def order_fault(found: Set[str], time_zone: str | None) -> str:
 class Ties(ApiModel):
     """A choice between rows of one key and one time."""
 
-    newest_by: ColumnName
+    newest_by: common.ColumnName
     """Column of the source whose greatest value decides; NULL is the least. Rows that are equal in
     it as well fail the snapshot."""
 
@@ -141,25 +134,25 @@ class AsOf(ApiModel):
 
     place: ClassVar[str] = "asOf"
 
-    parent_field: ColumnName
+    parent_field: common.ColumnName
     """Column with the time of the row that the source is joined to."""
-    child_field: ColumnName
+    child_field: common.ColumnName
     """Column of the source with the time from which a row holds."""
     direction: Direction = Direction.BACKWARD
     """Side of the row's time on which the match lies."""
     strict: bool = False
     """Whether a row of the very same time is no match."""
-    child_until_field: ColumnName | None = None
+    child_until_field: common.ColumnName | None = None
     """Column of the source with the time from which a row holds no longer; NULL is open. Rows of
     one key that overlap fail the snapshot."""
-    tolerance: Annotated[TimeOffset, LENGTH] | None = None
+    tolerance: Annotated[common.TimeOffset, LENGTH] | None = None
     """Longest time between the two, inclusive, in weeks or less; a day has 24 hours."""
     number_tolerance: Annotated[float, Ge(0)] | None = None
     """The same for columns of numbers."""
     ties: Ties | None = None
     """Choice between rows of one key and time; omitted, they fail the snapshot if a row meets
     them."""
-    time_zone: TimeZoneName | None = None
+    time_zone: common.TimeZoneName | None = None
     """Zone of dates, and of times without a zone, that are compared with instants; needed there."""
 
     @model_validator(mode="after")
@@ -192,7 +185,7 @@ class AsOf(ApiModel):
         return tuple(path for path in self.child_fields if path != "ties.newestBy")
 
     @property
-    def lengths(self) -> dict[str, TimeOffset]:
+    def lengths(self) -> dict[str, common.TimeOffset]:
         """Lengths of time by the path of their fields."""
         return {} if self.tolerance is None else {"tolerance": self.tolerance}
 

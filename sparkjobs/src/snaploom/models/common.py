@@ -11,14 +11,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 from whenever import Instant, OffsetDateTime
 
-from snaploom.models.base import (
-    WITHOUT_VARIABLE,
-    ApiModel,
-    ListType,
-    LocalPath,
-    Variables,
-    contradiction,
-)
+from snaploom.models import base
 from snaploom.models.findings import Finding, Severity, make_finding
 from snaploom.models.shortforms import TYPE
 
@@ -77,7 +70,7 @@ ResourceName = Annotated[
     StringConstraints(
         min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
     ),
-    Variables("a name"),
+    base.Variables("a name"),
 ]
 """Name of a resource. Kubernetes allows lower case, digits, `-` and `.` only; on a laptop `_` and
 upper case work too (with a warning), because examples of an early design use
@@ -99,16 +92,18 @@ RegexText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 UriText = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 PlaceText = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=2048, pattern=WITHOUT_VARIABLE),
-    Variables("a URI"),
-    LocalPath(),
+    StringConstraints(min_length=1, max_length=2048, pattern=base.WITHOUT_VARIABLE),
+    base.Variables("a URI"),
+    base.LocalPath(),
 ]
 """A URI or an absolute path; in a file also a path relative to the file, and with variables."""
 TimeZoneName = Annotated[
-    str, StringConstraints(min_length=1, max_length=64), Variables("the name of a time zone")
+    str, StringConstraints(min_length=1, max_length=64), base.Variables("the name of a time zone")
 ]
 """Name from the tz database, such as `Australia/Melbourne`."""
-TimestampText = Annotated[str, StringConstraints(min_length=1, max_length=40), Variables("a time")]
+TimestampText = Annotated[
+    str, StringConstraints(min_length=1, max_length=40), base.Variables("a time")
+]
 """ISO 8601 date-time with `Z` or an offset."""
 StringMap = Annotated[
     Mapping[
@@ -118,8 +113,8 @@ StringMap = Annotated[
     MaxLen(256),
 ]
 Seconds = Annotated[int, Ge(0), Le(31_536_000)]
-Atomic = ListType("atomic")
-Unique = ListType("set")
+Atomic = base.ListType("atomic")
+Unique = base.ListType("set")
 
 
 class MissingMode(StrEnum):
@@ -184,7 +179,7 @@ class CheckMode(StrEnum):
 OffsetPart = Annotated[int, Ge(0), Le(1_000_000_000_000)]
 
 
-class TimeOffset(ApiModel):
+class TimeOffset(base.ApiModel):
     """A calendar length; its parts are applied from year to nano, in a time zone.
 
     As text, `7d`, `1h30min` (units ns, s, min, h, d, w, mo and y) or ISO 8601 (`P7D`). A day is a
@@ -226,7 +221,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-class LocalDateTime(ApiModel):
+class LocalDateTime(base.ApiModel):
     """A local time in a zone; all eight parts are required.
 
     As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
@@ -255,7 +250,7 @@ class LocalDateTime(ApiModel):
         days = monthrange(self.year, self.month)[1]
         if self.day > days:
             month = f"{self.year}-{self.month:02d}"
-            raise contradiction(
+            raise base.contradiction(
                 "the month has no such day",
                 found=f"{self.day}, and {month} has {days}",
                 expected=f"a day of {month}",
@@ -267,7 +262,7 @@ class LocalDateTime(ApiModel):
 def refuse_nothing(field: str, offset: TimeOffset) -> None:
     """Refuse an offset of which every part is zero; the twin of `LENGTH_NOT_ZERO` in the schema."""
     if offset.is_zero:
-        raise contradiction(
+        raise base.contradiction(
             f"{field} must be longer than nothing; every part is 0",
             found=f"{field} of length 0",
             expected="a part that is more than 0",
@@ -275,11 +270,11 @@ def refuse_nothing(field: str, offset: TimeOffset) -> None:
         )
 
 
-class Empty(ApiModel):
+class Empty(base.ApiModel):
     """An object without fields, written `{}`."""
 
 
-class DecimalType(ApiModel):
+class DecimalType(base.ApiModel):
     """An exact number."""
 
     precision: Annotated[int, Ge(1), Le(38)]
@@ -290,7 +285,7 @@ class DecimalType(ApiModel):
     @model_validator(mode="after")
     def _scale_within_precision(self) -> Self:
         if self.scale > self.precision:
-            raise contradiction(
+            raise base.contradiction(
                 "scale must not exceed precision",
                 found=f"scale {self.scale} and precision {self.precision}",
                 expected=f"a scale of at most {self.precision}",
@@ -300,7 +295,7 @@ class DecimalType(ApiModel):
         return self
 
 
-class ArrayType(ApiModel):
+class ArrayType(base.ApiModel):
     """A list of values of one type."""
 
     element_type: Annotated[DataType, TYPE]
@@ -309,7 +304,7 @@ class ArrayType(ApiModel):
     """Whether elements may be NULL."""
 
 
-class MapType(ApiModel):
+class MapType(base.ApiModel):
     """Values by key."""
 
     key_type: Annotated[DataType, TYPE]
@@ -320,7 +315,7 @@ class MapType(ApiModel):
     """Whether values may be NULL."""
 
 
-class SchemaField(ApiModel):
+class SchemaField(base.ApiModel):
     """A named field with its type."""
 
     name: ColumnName
@@ -333,7 +328,7 @@ class SchemaField(ApiModel):
     """Metadata attached to the field."""
 
 
-class StructType(ApiModel):
+class StructType(base.ApiModel):
     """Named fields."""
 
     fields_: Annotated[tuple[SchemaField, ...], MinLen(1), MaxLen(2000), Atomic] = Field(
@@ -342,7 +337,7 @@ class StructType(ApiModel):
     """The fields, in order."""
 
 
-class DataType(ApiModel):
+class DataType(base.ApiModel):
     """A Spark data type, tagged by its name, such as `{string: {}}`.
 
     As text, it is written as in SQL, such as `bigint` or `array<string>`.
@@ -397,13 +392,13 @@ STRING = DataType(string=Empty())
 LONG = DataType(long=Empty())
 
 
-class CatalogTable(ApiModel):
+class CatalogTable(base.ApiModel):
     """A table of Iceberg in a catalog."""
 
     catalog: Annotated[
         str,
         StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
-        Variables("a table"),
+        base.Variables("a table"),
     ]
     """Name of a catalog in the settings of Spark: `spark.sql.catalog.<name>.type` and others."""
     name: Annotated[
@@ -411,7 +406,7 @@ class CatalogTable(ApiModel):
         StringConstraints(
             min_length=3, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$"
         ),
-        Variables("a table"),
+        base.Variables("a table"),
     ]
     """`namespace.table`; that of an output is made by the first publication, with the namespace if
     need be."""
@@ -436,7 +431,7 @@ class ConditionStatus(StrEnum):
     """It is not known yet."""
 
 
-class Condition(ApiModel):
+class Condition(base.ApiModel):
     """One aspect of a resource's state, in the form of Kubernetes' own conditions."""
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=316)]
@@ -453,12 +448,14 @@ class Condition(ApiModel):
     """Information for a person, and the action to take."""
 
 
-class ResourceStatus(ApiModel):
+class ResourceStatus(base.ApiModel):
     """The status that every kind has."""
 
     observed_generation: Annotated[int, Ge(0)] | None = None
     """Generation of the spec that this status was computed from."""
-    conditions: Annotated[tuple[Condition, ...], MaxLen(16), ListType("map", keys=("type",))] = ()
+    conditions: Annotated[
+        tuple[Condition, ...], MaxLen(16), base.ListType("map", keys=("type",))
+    ] = ()
     """Aspects of the state; wait for `Ready`."""
 
 
@@ -472,12 +469,12 @@ _Text = Annotated[str, StringConstraints(max_length=1024)]
 _AnnotationText = Annotated[str, StringConstraints(max_length=262_144)]  # Kubernetes' own limit
 
 
-class ObjectMeta(ApiModel):
+class ObjectMeta(base.ApiModel):
     """Metadata of a resource; all but name, namespace, labels and annotations is the cluster's."""
 
     name: ResourceName
     """Name, unique per kind (and namespace)."""
-    namespace: Annotated[_Text, Variables("a name")] | None = None
+    namespace: Annotated[_Text, base.Variables("a name")] | None = None
     """Namespace; references never leave it."""
     labels: StringMap = Field(default_factory=dict)
     """Labels."""
@@ -507,7 +504,7 @@ class ObjectMeta(ApiModel):
     """Set by old clusters."""
 
 
-class Resource(ApiModel):
+class Resource(base.ApiModel):
     """The parts of every kind besides its spec."""
 
     api_version: Literal["snaploom.io/v1alpha1"] = API_VERSION

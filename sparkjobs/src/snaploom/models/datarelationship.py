@@ -8,19 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, MaxLen, MinLen
 from pydantic import Field, model_validator
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, CelRule, contradiction
-from snaploom.models.common import (
-    STRING,
-    Atomic,
-    ColumnName,
-    DataType,
-    Resource,
-    ResourceName,
-    ResourceStatus,
-    ShortText,
-    SqlText,
-    Unique,
-)
 from snaploom.models.datasource import UsedBy
 from snaploom.models.shortforms import TYPE
 
@@ -57,10 +46,10 @@ class Normalization(StrEnum):
 class KeyField(ApiModel):
     """A column that a key is made of."""
 
-    field_name: ColumnName
+    field_name: common.ColumnName
     """The column, or a path into structs such as `address.country`. Names with dots, blanks or
     other signs stand in backticks, here and in `query`."""
-    data_type: Annotated[DataType, TYPE]
+    data_type: Annotated[common.DataType, TYPE]
     """Its type. Data of another one is taken where its values give the same keys, such as `int` for
     `long`, or where this type holds them without loss, such as a date for a timestamp: they are
     cast to it before they are compared. Otherwise `joinFieldMissingMode` decides."""
@@ -76,15 +65,19 @@ class KeyComponent(ApiModel):
         ),
     )
 
-    fields_: Annotated[tuple[KeyField, ...], MinLen(1), MaxLen(16), Atomic] = Field(alias="fields")
+    fields_: Annotated[tuple[KeyField, ...], MinLen(1), MaxLen(16), common.Atomic] = Field(
+        alias="fields"
+    )
     """The columns that the component is made of."""
-    query: SqlText | None = None
+    query: common.SqlText | None = None
     """SQL expression over exactly these fields; omitted, the single field itself."""
-    normalize: Annotated[tuple[Normalization, ...], MinLen(1), MaxLen(7), Unique] | None = None
+    normalize: Annotated[tuple[Normalization, ...], MinLen(1), MaxLen(7), common.Unique] | None = (
+        None
+    )
     """Changes of the text of the field, or of the query's result, in this order; then it is cast to
     `castDataType`. Sides may differ in it. Numbers begin with INTEGER; other types than text and
     numbers have none."""
-    cast_data_type: Annotated[DataType, TYPE] = STRING
+    cast_data_type: Annotated[common.DataType, TYPE] = common.STRING
     """Type in which both sides are compared; omitted, string. A value that cannot be cast is NULL
     and matches nothing."""
 
@@ -110,16 +103,16 @@ class KeyComponent(ApiModel):
 class Representation(ApiModel):
     """Representation of the key in some sources."""
 
-    data_sources: Annotated[tuple[ResourceName, ...], MinLen(1), MaxLen(2000), Unique]
+    data_sources: Annotated[tuple[common.ResourceName, ...], MinLen(1), MaxLen(2000), common.Unique]
     """The sources that write it so."""
-    join_key: Annotated[tuple[KeyComponent, ...], MinLen(1), MaxLen(16), Atomic]
+    join_key: Annotated[tuple[KeyComponent, ...], MinLen(1), MaxLen(16), common.Atomic]
     """The key's components, in the same order in every representation."""
 
 
 class DataRelationshipSpec(ApiModel):
     """One entity key, as each source writes it."""
 
-    representations: Annotated[tuple[Representation, ...], MinLen(1), MaxLen(2000), Atomic]
+    representations: Annotated[tuple[Representation, ...], MinLen(1), MaxLen(2000), common.Atomic]
     """The ways in which the key is written; a source appears in at most one."""
 
     @property
@@ -145,14 +138,14 @@ class DataRelationshipSpec(ApiModel):
         return ", ".join(texts)
 
 
-class DataRelationshipStatus(ResourceStatus):
+class DataRelationshipStatus(common.ResourceStatus):
     """Observed state of a relationship."""
 
     used_by: UsedBy | None = None
     """Resources that refer to it."""
 
 
-class DataRelationship(Resource):
+class DataRelationship(common.Resource):
     """Columns of different sources that mean the same entity."""
 
     kind: Literal["DataRelationship"] = "DataRelationship"
@@ -169,37 +162,37 @@ class DataRelationship(Resource):
 class KeySpellings(ApiModel):
     """One key as both sides of a join write it."""
 
-    left: ShortText
+    left: common.ShortText
     """Spelling of the source that is joined to."""
-    right: ShortText
+    right: common.ShortText
     """Spelling of the source that is joined."""
 
 
 class NearMiss(ApiModel):
     """Rows without a match that have one once both sides are normalised."""
 
-    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
+    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), common.Atomic]
     """Changes of the texts, in their order, after those that the relationship has."""
     rows: Annotated[int, Ge(0)]
     """Rows that have a match then; in an as-of join, rows whose key is there then, at any time."""
     ambiguous: Annotated[int, Ge(0)] = 0
     """Those of them that match several rows then: they would be multiplied."""
-    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
+    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), common.Atomic] = ()
     """Samples."""
 
 
 class UnmatchedRows(ApiModel):
     """Rows of the left side of one join that have a key, and a time, and found no match."""
 
-    child: ShortText
+    child: common.ShortText
     """Field name of the source that was joined."""
     rows: Annotated[int, Ge(0)]
     """Number of these rows."""
     other_times: Annotated[int, Ge(0)] | None = None
     """Of an as-of join, those of them whose key is there, and no row that holds at their time."""
-    keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
+    keys: Annotated[tuple[common.ShortText, ...], MaxLen(3), common.Atomic] = ()
     """Samples of their keys."""
-    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()
+    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), common.Atomic] = ()
     """Normalisations that would give some of them a match, the most rows first."""
-    not_counted: ShortText = ""
+    not_counted: common.ShortText = ""
     """Reason why samples and near misses are unknown; empty if they are known."""

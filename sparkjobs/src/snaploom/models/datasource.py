@@ -8,39 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from snaploom.models.base import (
-    WITHOUT_VARIABLE,
-    ApiModel,
-    CelRule,
-    ListType,
-    LocalPath,
-    PathForm,
-    Variables,
-    contradiction,
-)
-from snaploom.models.common import (
-    Alias,
-    Atomic,
-    CatalogTable,
-    ColumnName,
-    PlaceText,
-    Resource,
-    ResourceName,
-    ResourceStatus,
-    SchemaField,
-    ShortText,
-    SqlText,
-    StringMap,
-    TimestampText,
-    TimeZoneName,
-    Unique,
-    UriText,
-)
+from snaploom.models import base, common
 from snaploom.models.shortforms import PatternInvalid, parse_pattern
 
-GlobText = Annotated[PlaceText, LocalPath(PathForm.GLOB)]
-PrefixText = Annotated[PlaceText, LocalPath(PathForm.PREFIX)]
-References = Annotated[tuple[ResourceName, ...], MaxLen(64), Unique]
+GlobText = Annotated[common.PlaceText, base.LocalPath(base.PathForm.GLOB)]
+PrefixText = Annotated[common.PlaceText, base.LocalPath(base.PathForm.PREFIX)]
+References = Annotated[tuple[common.ResourceName, ...], MaxLen(64), common.Unique]
 
 
 class TimeFormat(StrEnum):
@@ -61,17 +34,17 @@ class TimeFormat(StrEnum):
     that it names, in `defaultTimezone`."""
 
 
-class FromFieldValue(ApiModel):
+class FromFieldValue(base.ApiModel):
     """The snapshot of a row, or of a file, is the value of a field."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule(
+    cel_rules: ClassVar[tuple[base.CelRule, ...]] = (
+        base.CelRule(
             "(self.timeFormat == 'PATTERN') == has(self.timePattern)",
             "timePattern belongs to timeFormat PATTERN, which needs it",
         ),
     )
 
-    field_name: ColumnName
+    field_name: common.ColumnName
     """The field; either a column of the data or a capture of `sourceUriPrefix`."""
     time_format: TimeFormat
     """Encoding of the time in the field."""
@@ -82,7 +55,7 @@ class FromFieldValue(ApiModel):
     have one digit or two, yy is a year from 2000 on, MMM the name of a month in a language of
     Western or Northern Europe, short or in full (`Mar`, `March`, `März`, `mars`). The smallest unit
     is the length of the period."""
-    default_timezone: TimeZoneName = "UTC"
+    default_timezone: common.TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
     """Whether to leave the field out of the data."""
@@ -90,7 +63,7 @@ class FromFieldValue(ApiModel):
     @model_validator(mode="after")
     def _pattern_of_its_format(self) -> Self:
         if (self.time_format is TimeFormat.PATTERN) != (self.time_pattern is not None):
-            raise contradiction(
+            raise base.contradiction(
                 "timePattern belongs to timeFormat PATTERN, which needs it",
                 found=f"timeFormat {self.time_format} "
                 f"{'without' if self.time_pattern is None else 'with'} timePattern",
@@ -103,7 +76,7 @@ class FromFieldValue(ApiModel):
             try:
                 parse_pattern(self.time_pattern)
             except PatternInvalid as error:
-                raise contradiction(
+                raise base.contradiction(
                     f"this is no pattern of a date: {error}",
                     found=f"timePattern {self.time_pattern}",
                     expected="units yyyy, yy, Q, MM, M, MMM, dd, d, DDD, HH, mm, ss, YYYY, ww and "
@@ -113,11 +86,11 @@ class FromFieldValue(ApiModel):
         return self
 
 
-class FromReadTime(ApiModel):
+class FromReadTime(base.ApiModel):
     """There is one snapshot: the data present when it is read."""
 
 
-class SnapshotSettings(ApiModel):
+class SnapshotSettings(base.ApiModel):
     """Distinction of a source's snapshots."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromFieldValue", "fromReadTime")
@@ -128,7 +101,7 @@ class SnapshotSettings(ApiModel):
     """There is one snapshot: the data present when it is read."""
 
 
-class SourceModel(ApiModel):
+class SourceModel(base.ApiModel):
     """Base of the declaration of a kind of source: a field of `DataSourceSpec`."""
 
     @property
@@ -140,12 +113,12 @@ class SourceModel(ApiModel):
 class HdfsLike(SourceModel):
     """Files on anything that Hadoop calls a file system, or a table of Iceberg or Delta."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule(
+    cel_rules: ClassVar[tuple[base.CelRule, ...]] = (
+        base.CelRule(
             "(has(self.sourceUriGlobs) && size(self.sourceUriGlobs) > 0) != has(self.table)",
             "give either sourceUriGlobs or table",
         ),
-        CelRule(
+        base.CelRule(
             "!has(self.table) || self.format == 'iceberg'",
             "only a table of format iceberg is found by a catalog",
         ),
@@ -156,15 +129,17 @@ class HdfsLike(SourceModel):
     streams), `sqlite` and `xlsx` (one table or sheet of each file, by the options `table` and
     `sheet`), `text`, `binaryFile`, or one that was added to the list by the administrator; or
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
-    format_options: StringMap = Field(default_factory=dict)
+    format_options: common.StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
     json and xml) changes it, a record that does not fit the schema fails the snapshot. CSV is read
     by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
     `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
     `false` too and refuses a header of other names."""
-    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic] | None = None
+    source_uri_globs: (
+        Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), common.Atomic] | None
+    ) = None
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
-    table: CatalogTable | None = None
+    table: common.CatalogTable | None = None
     """With `iceberg`, instead of a place: a table of a catalog, which the run's settings of Spark
     describe (`spark.sql.catalog.<name>.`)."""
     source_uri_prefix: PrefixText | None = None
@@ -172,7 +147,9 @@ class HdfsLike(SourceModel):
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
     snapshot: SnapshotSettings
     """Distinction of snapshots."""
-    schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
+    schema_fields: Annotated[tuple[common.SchemaField, ...], MaxLen(2000), common.Atomic] | None = (
+        None
+    )
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
     """MetadataApplicators to apply, in order."""
@@ -187,7 +164,7 @@ class HdfsLike(SourceModel):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if bool(self.globs) == (self.table is not None):
-            raise contradiction(
+            raise base.contradiction(
                 "give either sourceUriGlobs or table",
                 found="both" if self.globs else "neither",
                 expected="where the files or the table are, or the table's name in a catalog",
@@ -195,7 +172,7 @@ class HdfsLike(SourceModel):
                 "catalog by `table`",
             )
         if self.table is not None and self.format != "iceberg":
-            raise contradiction(
+            raise base.contradiction(
                 "only a table of format iceberg is found by a catalog",
                 found=f"table {self.table} and format {self.format}",
                 expected="format iceberg",
@@ -238,36 +215,36 @@ class IsolationLevel(StrEnum):
     """Data committed when the session began."""
 
 
-class FromPlaintext(ApiModel):
+class FromPlaintext(base.ApiModel):
     """Credentials in the spec itself: for a laptop only, refused by a cluster (rule R16)."""
 
-    user: ShortText
+    user: common.ShortText
     """User name."""
     password: Annotated[SecretStr, MaxLen(1024)]
     """Password; never printed."""
 
 
-class FromEnvironment(ApiModel):
+class FromEnvironment(base.ApiModel):
     """Credentials from environment variables of the driver."""
 
-    user_variable: ShortText
+    user_variable: common.ShortText
     """Variable that holds the user name."""
-    password_variable: ShortText
+    password_variable: common.ShortText
     """Variable that holds the password."""
 
 
-class FromSecret(ApiModel):
+class FromSecret(base.ApiModel):
     """Credentials from a Secret of the same namespace, mounted into the job and nothing else."""
 
-    name: ResourceName
+    name: common.ResourceName
     """Name of the Secret."""
-    user_key: ShortText = "username"
+    user_key: common.ShortText = "username"
     """Key of the user name."""
-    password_key: ShortText = "password"
+    password_key: common.ShortText = "password"
     """Key of the password."""
 
 
-class Credentials(ApiModel):
+class Credentials(base.ApiModel):
     """Source of user name and password."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromEnvironment", "fromSecret", "fromPlaintext")
@@ -282,51 +259,54 @@ class Credentials(ApiModel):
 
 DatabaseText = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=1024, pattern=WITHOUT_VARIABLE),
-    Variables("a database"),
-    LocalPath(field="driver", values=frozenset({"SQLITE", "DUCKDB"})),
+    StringConstraints(min_length=1, max_length=1024, pattern=base.WITHOUT_VARIABLE),
+    base.Variables("a database"),
+    base.LocalPath(field="driver", values=frozenset({"SQLITE", "DUCKDB"})),
 ]
 
 
 class Jdbc(SourceModel):
     """A table of a database (rule W6)."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule(
+    cel_rules: ClassVar[tuple[base.CelRule, ...]] = (
+        base.CelRule(
             "!has(self.url) || !(has(self.host) || has(self.port) || has(self.database))",
             "give either url or host, port and database",
         ),
-        CelRule("has(self.url) || has(self.database)", "give database (or url, where allowed)"),
+        base.CelRule(
+            "has(self.url) || has(self.database)", "give database (or url, where allowed)"
+        ),
     )
     secrets_checked_elsewhere: ClassVar[frozenset[str]] = frozenset({"url"})
 
     driver: JdbcDriver
     """The kind of database."""
     host: (
-        Annotated[str, StringConstraints(min_length=1, max_length=253), Variables("a host")] | None
+        Annotated[str, StringConstraints(min_length=1, max_length=253), base.Variables("a host")]
+        | None
     ) = None
     """Host name; not for embedded databases."""
     port: Annotated[int, Ge(1), Le(65535)] | None = None
     """Port; omitted, the driver's usual one."""
     database: DatabaseText | None = None
     """Name of the database, or the file of an embedded one, as an absolute path."""
-    options: StringMap = Field(default_factory=dict)
+    options: common.StringMap = Field(default_factory=dict)
     """Options of the connection, out of the driver's allowed ones."""
-    url: UriText | None = None
+    url: common.UriText | None = None
     """A whole JDBC URL; only where the settings allow one."""
     driver_class: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     """Class of the driver, one of those that are known; omitted, the usual one."""
     credentials: Credentials | None = None
     """Source of user name and password; omitted for databases that know no users."""
     table_reference: Annotated[
-        str, StringConstraints(min_length=1, max_length=1024), Variables("a table")
+        str, StringConstraints(min_length=1, max_length=1024), base.Variables("a table")
     ]
     """The table, as the database names it: letter for letter, with its schema and a point in
     front; a name that contains a point stands in double quotes."""
     table_predicates: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=4096)], ...],
         MaxLen(1000),
-        Atomic,
+        common.Atomic,
     ] = ()
     """Conditions that split the table for parallel reading, by its own columns and functions of a
     list; together they must cover all rows, and no row may meet two."""
@@ -340,7 +320,9 @@ class Jdbc(SourceModel):
     where the database can do that (PostgreSQL), else the database's usual level."""
     snapshot: SnapshotSettings
     """Distinction of snapshots."""
-    schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
+    schema_fields: Annotated[tuple[common.SchemaField, ...], MaxLen(2000), common.Atomic] | None = (
+        None
+    )
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
     """MetadataApplicators to apply, in order."""
@@ -351,14 +333,14 @@ class Jdbc(SourceModel):
     def _one_way_to_connect(self) -> Self:
         parts = (self.host, self.port, self.database)
         if self.url is not None and any(part is not None for part in parts):
-            raise contradiction(
+            raise base.contradiction(
                 "give either url or host, port and database",
                 found="url and parts of an address",
                 expected="one of the two",
                 hint="remove url: host, port and database are what clusters accept",
             )
         if self.url is None and self.database is None:
-            raise contradiction(
+            raise base.contradiction(
                 "give database (or url, where allowed)",
                 found="no database",
                 expected="the name of the database",
@@ -370,11 +352,11 @@ class Jdbc(SourceModel):
 class SimpleVirtual(SourceModel):
     """A query over one physical source; it has the snapshots of that source."""
 
-    data_source: ResourceName
+    data_source: common.ResourceName
     """The DataSource that is read; it must not be virtual."""
-    alias: Alias
+    alias: common.Alias
     """Name under which the query reads it."""
-    data_query: SqlText
+    data_query: common.SqlText
     """A SELECT with WHERE and GROUP BY at most, over the alias."""
     metadata_applicators: References = ()
     """MetadataApplicators to apply, in order."""
@@ -387,12 +369,12 @@ class SimpleVirtual(SourceModel):
         return (self.data_source,)
 
 
-class AliasedSource(ApiModel):
+class AliasedSource(base.ApiModel):
     """A source, under the name by which queries read it."""
 
-    data_source: ResourceName
+    data_source: common.ResourceName
     """The DataSource that is read."""
-    alias: Alias
+    alias: common.Alias
     """Name under which queries read it."""
 
 
@@ -400,13 +382,13 @@ class ComplexVirtual(SourceModel):
     """A query over the latest snapshot of several sources, valid for intervals of time."""
 
     data_sources: Annotated[
-        tuple[AliasedSource, ...], MinLen(1), MaxLen(64), ListType("map", keys=("alias",))
+        tuple[AliasedSource, ...], MinLen(1), MaxLen(64), base.ListType("map", keys=("alias",))
     ]
     """The sources that the queries read."""
-    snapshot_query: SqlText
+    snapshot_query: common.SqlText
     """A query that returns `interval_start` and `interval_end` (long, milliseconds since 1970),
     both inclusive: the times for which there is a snapshot."""
-    data_query: SqlText
+    data_query: common.SqlText
     """A query that contains `{{ SNAPSHOT | UNIX_SECONDS }}` or `{{ SNAPSHOT | UNIX_MILLISECONDS }}`
     and returns the data as of that time."""
     metadata_applicators: References = ()
@@ -423,7 +405,7 @@ class ComplexVirtual(SourceModel):
 Variant = HdfsLike | Jdbc | SimpleVirtual | ComplexVirtual
 
 
-class DataSourceSpec(ApiModel):
+class DataSourceSpec(base.ApiModel):
     """Exactly one kind of source."""
 
     one_of: ClassVar[tuple[str, ...]] = ("hdfsLike", "jdbc", "simpleVirtual", "complexVirtual")
@@ -448,31 +430,31 @@ class DataSourceSpec(ApiModel):
         return self.variant.reads
 
 
-class UsedBy(ApiModel):
+class UsedBy(base.ApiModel):
     """Resources that refer to a resource."""
 
     count: Annotated[int, Ge(0)]
     """Number of resources."""
-    names: Annotated[tuple[ShortText, ...], MaxLen(20), Unique] = ()
+    names: Annotated[tuple[common.ShortText, ...], MaxLen(20), common.Unique] = ()
     """The first of them, as `Kind/name`."""
 
 
-class LastSeen(ApiModel):
+class LastSeen(base.ApiModel):
     """A source as the latest run saw it."""
 
-    run: ShortText
+    run: common.ShortText
     """The run."""
-    at: TimestampText
+    at: common.TimestampText
     """Time of the observation."""
-    latest_snapshot: TimestampText | None = None
+    latest_snapshot: common.TimestampText | None = None
     """Newest snapshot that it saw."""
     snapshots: Annotated[int, Ge(0)] | None = None
     """Number of snapshots that it saw."""
-    schema_fingerprint: ShortText | None = None
+    schema_fingerprint: common.ShortText | None = None
     """Hash of the schema that it saw."""
 
 
-class DataSourceStatus(ResourceStatus):
+class DataSourceStatus(common.ResourceStatus):
     """Observed state of a source."""
 
     used_by: UsedBy | None = None
@@ -481,7 +463,7 @@ class DataSourceStatus(ResourceStatus):
     """The source as the latest run saw it."""
 
 
-class DataSource(Resource):
+class DataSource(common.Resource):
     """Location of data, and the distinction of its snapshots."""
 
     kind: Literal["DataSource"] = "DataSource"

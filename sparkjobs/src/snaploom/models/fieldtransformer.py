@@ -8,18 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, CelRule, contradiction
-from snaploom.models.common import (
-    Atomic,
-    DataType,
-    Empty,
-    RegexText,
-    Resource,
-    ResourceStatus,
-    SqlText,
-    StringMap,
-    TimestampText,
-)
 from snaploom.models.datasource import UsedBy
 from snaploom.models.shortforms import TYPE
 
@@ -37,11 +27,11 @@ class TransformerSelector(ApiModel):
         ),
     )
 
-    coordinate_include_regex: RegexText | None = None
+    coordinate_include_regex: common.RegexText | None = None
     """Fields whose coordinate contains a match; omitted, all."""
-    coordinate_exclude_regex: RegexText | None = None
+    coordinate_exclude_regex: common.RegexText | None = None
     """Fields whose coordinate contains a match are left out."""
-    metadata: StringMap | None = None
+    metadata: common.StringMap | None = None
     """Fields whose metadata has all these keys with these values."""
 
     @model_validator(mode="after")
@@ -70,7 +60,7 @@ class Rename(ApiModel):
 
     to: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     """The new name."""
-    pattern: RegexText | None = None
+    pattern: common.RegexText | None = None
     """Regular expression that is replaced wherever it is found in the name."""
     replacement: Annotated[str, StringConstraints(max_length=512)] | None = None
     """Replacement; groups are `$1`, `$2` and so on."""
@@ -93,23 +83,23 @@ class Rename(ApiModel):
 class Cast(ApiModel):
     """Changes the type of fields; a value that cannot be cast becomes NULL."""
 
-    data_type: Annotated[DataType, TYPE]
+    data_type: Annotated[common.DataType, TYPE]
     """The new type."""
 
 
 class Expression(ApiModel):
     """Computes fields anew."""
 
-    sql: SqlText
+    sql: common.SqlText
     """SQL expression over `value`, the field's own value."""
 
 
 class SnapshotRange(ApiModel):
     """Snapshots from one time up to, and without, another."""
 
-    from_: TimestampText | None = Field(default=None, alias="from")
+    from_: common.TimestampText | None = Field(default=None, alias="from")
     """First snapshot; omitted, from the beginning."""
-    to: TimestampText | None = None
+    to: common.TimestampText | None = None
     """First snapshot no longer in the range; omitted, without end."""
 
 
@@ -124,9 +114,9 @@ class Transformer(ApiModel):
     """Changes the type of fields."""
     expression: Expression | None = None
     """Computes fields anew."""
-    drop: Empty | None = None
+    drop: common.Empty | None = None
     """Leaves fields out."""
-    selectors: Annotated[tuple[TransformerSelector, ...], MinLen(1), MaxLen(64), Atomic]
+    selectors: Annotated[tuple[TransformerSelector, ...], MinLen(1), MaxLen(64), common.Atomic]
     """The fields: columns that any selector selects; fields inside a column are not matched."""
     replace_inputs: bool = True
     """Whether the result takes the place of the field; a rename may stand beside it, as a copy."""
@@ -137,18 +127,18 @@ class Transformer(ApiModel):
 class FieldTransformerSpec(ApiModel):
     """Changes of fields, one after the other."""
 
-    transformers: Annotated[tuple[Transformer, ...], MinLen(1), MaxLen(64), Atomic]
+    transformers: Annotated[tuple[Transformer, ...], MinLen(1), MaxLen(64), common.Atomic]
     """The changes, in order."""
 
 
-class FieldTransformerStatus(ResourceStatus):
+class FieldTransformerStatus(common.ResourceStatus):
     """Observed state of a transformer."""
 
     used_by: UsedBy | None = None
     """Resources that refer to it."""
 
 
-class FieldTransformer(Resource):
+class FieldTransformer(common.Resource):
     """Renames, casts, expressions and drops of fields, reusable by many sources."""
 
     kind: Literal["FieldTransformer"] = "FieldTransformer"
@@ -187,9 +177,9 @@ class CoordinateSelector(ApiModel):
         ),
     )
 
-    coordinate_include_regex: RegexText | None = None
+    coordinate_include_regex: common.RegexText | None = None
     """Fields whose coordinate contains a match; omitted, all."""
-    coordinate_exclude_regex: RegexText | None = None
+    coordinate_exclude_regex: common.RegexText | None = None
     """Fields whose coordinate contains a match are left out."""
 
     @model_validator(mode="after")
@@ -209,20 +199,22 @@ class MetadataApplicatorSpec(ApiModel):
 
     behaviour: ApplicatorBehaviour = ApplicatorBehaviour.MERGE
     """Treatment of metadata that a field already has."""
-    field_selectors: Annotated[tuple[CoordinateSelector, ...], MinLen(1), MaxLen(256), Atomic]
+    field_selectors: Annotated[
+        tuple[CoordinateSelector, ...], MinLen(1), MaxLen(256), common.Atomic
+    ]
     """The fields: those that any selector selects."""
-    metadata: StringMap
+    metadata: common.StringMap
     """Keys and values to attach."""
 
 
-class MetadataApplicatorStatus(ResourceStatus):
+class MetadataApplicatorStatus(common.ResourceStatus):
     """Observed state of an applicator."""
 
     used_by: UsedBy | None = None
     """Resources that refer to it."""
 
 
-class MetadataApplicator(Resource):
+class MetadataApplicator(common.Resource):
     """Metadata to attach to columns, reusable by many sources."""
 
     kind: Literal["MetadataApplicator"] = "MetadataApplicator"

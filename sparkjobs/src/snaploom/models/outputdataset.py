@@ -9,30 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models import common
 from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.base import ApiModel, CelRule, ListType, Variables, contradiction
-from snaploom.models.common import (
-    Atomic,
-    CatalogTable,
-    CheckMode,
-    ColumnName,
-    FieldName,
-    LocalDateTime,
-    MissingMode,
-    PathMissingMode,
-    PlaceText,
-    Preference,
-    Resource,
-    ResourceName,
-    ResourceStatus,
-    ShortText,
-    SqlText,
-    TimeOffset,
-    TimestampText,
-    TimeZoneName,
-    Unique,
-    refuse_nothing,
-)
 from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
@@ -126,11 +105,11 @@ class TimestampFormat(StrEnum):
 class HivePartitioned(ApiModel):
     """One folder a snapshot, named `<field>=<value>`."""
 
-    field_name: FieldName = "snapshot_epoch"
+    field_name: common.FieldName = "snapshot_epoch"
     """Name of the partition column."""
     timestamp_format: TimestampFormat = TimestampFormat.UNIX_MILLISECONDS
     """Encoding of the time in the name of the folder."""
-    output_timezone: TimeZoneName = "UTC"
+    output_timezone: common.TimeZoneName = "UTC"
     """Zone of ISO8601_DATE_TIME values."""
 
 
@@ -146,27 +125,27 @@ class SnapshotFormat(ApiModel):
 class Tier(ApiModel):
     """Keeps fewer of the old snapshots (rule P21)."""
 
-    older_than: Annotated[TimeOffset, LENGTH]
+    older_than: Annotated[common.TimeOffset, LENGTH]
     """Age from which this tier applies."""
-    keep_one_every: Annotated[TimeOffset, LENGTH_NOT_ZERO]
+    keep_one_every: Annotated[common.TimeOffset, LENGTH_NOT_ZERO]
     """Of each period of this length, only the first snapshot is kept; longer than nothing."""
 
     @model_validator(mode="after")
     def _refuse_zero_period(self) -> Self:
-        refuse_nothing("keepOneEvery", self.keep_one_every)
+        common.refuse_nothing("keepOneEvery", self.keep_one_every)
         return self
 
 
 class SnapshotAutoDelete(ApiModel):
     """Rules for deleting published snapshots; each works by itself, and the latest is kept."""
 
-    max_snapshot_age: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    max_snapshot_age: Annotated[common.TimeOffset, LENGTH] = common.TimeOffset()
     """Snapshots whose time lies further back go; nothing given means no limit."""
-    max_snapshot_creation_age: Annotated[TimeOffset, LENGTH] = TimeOffset()
+    max_snapshot_creation_age: Annotated[common.TimeOffset, LENGTH] = common.TimeOffset()
     """Snapshots published longer ago go; nothing given means no limit."""
     max_old_snapshots: Annotated[int, Ge(-1), Le(1_000_000_000)] = -1
     """Snapshots kept besides the latest; -1 means no limit."""
-    tiers: Annotated[tuple[Tier, ...], MaxLen(16), Atomic] = ()
+    tiers: Annotated[tuple[Tier, ...], MaxLen(16), common.Atomic] = ()
     """Keeps fewer of the old snapshots."""
 
 
@@ -200,7 +179,7 @@ class OutputFolder(ApiModel):
         ),
     )
 
-    folder_uri: Annotated[PlaceText, StringConstraints(min_length=2)]
+    folder_uri: Annotated[common.PlaceText, StringConstraints(min_length=2)]
     """Absolute URI (or absolute path) of the output's own folder; ends with `/`. It must be empty
     at the first run."""
     data_format: DataFormat = DataFormat.PARQUET
@@ -214,7 +193,7 @@ class OutputFolder(ApiModel):
         default=None, alias="targetFileSizeMiB"
     )
     """Size of files to aim at, in MiB; omitted, as many files as Spark's last stage has tasks."""
-    cluster_by: Annotated[tuple[ColumnName, ...], MaxLen(16), Unique] = ()
+    cluster_by: Annotated[tuple[common.ColumnName, ...], MaxLen(16), common.Unique] = ()
     """Columns of the output, such as `data.country`, by which rows are brought together in files:
     in their order for one, along a Hilbert curve for two to eight."""
     snapshot_catchup_mode: CatchupMode = CatchupMode.OLDEST_FIRST
@@ -223,14 +202,14 @@ class OutputFolder(ApiModel):
     """Layout of snapshots."""
     snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()
     """Rules for deleting published snapshots."""
-    incompatible_schema: CheckMode = CheckMode.FAIL
+    incompatible_schema: common.CheckMode = common.CheckMode.FAIL
     """Reaction to structure or types that contradict published snapshots (rule P27)."""
-    reader_grace: Annotated[TimeOffset, LENGTH] = TimeOffset(hour=1)
+    reader_grace: Annotated[common.TimeOffset, LENGTH] = common.TimeOffset(hour=1)
     """Time for which files of deleted snapshots stay for readers that still use them; omitted, 1
     hour."""
     register_table: RegisterTable | None = None
     """A catalog table in which every published snapshot is registered."""
-    table: CatalogTable | None = None
+    table: common.CatalogTable | None = None
     """With ICEBERG, the table of a catalog that the output is; fixed by the first publication.
     Omitted, the table is one of files, without a catalog."""
 
@@ -278,29 +257,29 @@ class OutputFolder(ApiModel):
 
 # OutputDataset: the sources to weave together, the schedule, and the place of publication.
 
-Columns = Annotated[tuple[ColumnName, ...], MaxLen(32), Unique]
+Columns = Annotated[tuple[common.ColumnName, ...], MaxLen(32), common.Unique]
 
 
 class ExcludedInterval(ApiModel):
     """Times that are left out, from one up to, and without, another."""
 
-    from_: TimestampText = Field(alias="from")
+    from_: common.TimestampText = Field(alias="from")
     """First time that is left out."""
-    to: TimestampText
+    to: common.TimestampText
     """First time that is no longer left out."""
 
 
-ExcludedIntervals = Annotated[tuple[ExcludedInterval, ...], MaxLen(256), Atomic]
+ExcludedIntervals = Annotated[tuple[ExcludedInterval, ...], MaxLen(256), common.Atomic]
 
 
 class IntervalRules(ApiModel):
     """The fields common to intervals of both forms."""
 
-    preference: Preference = Preference.NEWEST
+    preference: common.Preference = common.Preference.NEWEST
     """Choice between several snapshots of the root in an interval."""
     only_closed_intervals: bool = False
     """Whether intervals that have not ended yet wait; recommended with NEWEST."""
-    max_snapshot_age: Annotated[TimeOffset, LENGTH] | None = None
+    max_snapshot_age: Annotated[common.TimeOffset, LENGTH] | None = None
     """Time to look back from now; older intervals are not looked at (they are not deleted)."""
     exclude_intervals: ExcludedIntervals = ()
     """Times for which nothing is published."""
@@ -309,14 +288,14 @@ class IntervalRules(ApiModel):
 class FromInterval(IntervalRules):
     """Intervals of equal calendar length, one after the other."""
 
-    interval_start_date: Annotated[LocalDateTime, LOCAL_TIME, Variables("a time")]
+    interval_start_date: Annotated[common.LocalDateTime, LOCAL_TIME, Variables("a time")]
     """Start of the first interval."""
-    interval_length: Annotated[TimeOffset, LENGTH_NOT_ZERO]
+    interval_length: Annotated[common.TimeOffset, LENGTH_NOT_ZERO]
     """Length of each interval; longer than nothing."""
 
     @model_validator(mode="after")
     def _refuse_zero_length(self) -> Self:
-        refuse_nothing("intervalLength", self.interval_length)
+        common.refuse_nothing("intervalLength", self.interval_length)
         return self
 
 
@@ -325,16 +304,16 @@ class FromCron(IntervalRules):
 
     schedule: CronText
     """Five fields: minute, hour, day of month, month, day of week."""
-    time_zone: TimeZoneName = "UTC"
+    time_zone: common.TimeZoneName = "UTC"
     """Zone of the expression and of every calendar length of the OutputDataset."""
-    start_date: TimestampText
+    start_date: common.TimestampText
     """First time at which a tick counts."""
-    length: Annotated[TimeOffset, LENGTH_NOT_ZERO]
+    length: Annotated[common.TimeOffset, LENGTH_NOT_ZERO]
     """Length of each interval; longer than nothing, never until the next tick."""
 
     @model_validator(mode="after")
     def _refuse_zero_length(self) -> Self:
-        refuse_nothing("length", self.length)
+        common.refuse_nothing("length", self.length)
         return self
 
 
@@ -352,7 +331,7 @@ class SnapshotFilter(ApiModel):
 class RootDataSource(ApiModel):
     """The source whose rows the output's rows are."""
 
-    data_source: ResourceName
+    data_source: common.ResourceName
     """The DataSource."""
     snapshot_filter: SnapshotFilter
     """Snapshots of the root that become snapshots of the output."""
@@ -366,7 +345,7 @@ class GroupBy(ApiModel):
 
     field_names: Columns = ()
     """Columns of the key; none for a source that has one row a key."""
-    group_by_field_missing_mode: MissingMode = MissingMode.ERROR
+    group_by_field_missing_mode: common.MissingMode = common.MissingMode.ERROR
     """Reaction to a snapshot of the source that lacks one of them."""
 
 
@@ -383,20 +362,20 @@ class MatchedRows(ApiModel):
     at_least: Annotated[float, Ge(0), Le(1)]
     """Share of the rows that the source is joined to. A row with a NULL key finds no match; a
     snapshot without rows meets every share."""
-    mode: CheckMode = CheckMode.FAIL
+    mode: common.CheckMode = common.CheckMode.FAIL
     """Effect of a lower share."""
 
 
 class OtherDataSource(ApiModel):
     """A source that is joined."""
 
-    data_source: ResourceName
+    data_source: common.ResourceName
     """The DataSource; it may occur once in an OutputDataset."""
-    field_name: FieldName
+    field_name: common.FieldName
     """Field of the output that holds it; `data` is reserved."""
-    path_missing_mode: PathMissingMode = PathMissingMode.ERROR
+    path_missing_mode: common.PathMissingMode = common.PathMissingMode.ERROR
     """Reaction to the lack of relationships that lead to it from the root."""
-    join_field_missing_mode: MissingMode = MissingMode.ERROR
+    join_field_missing_mode: common.MissingMode = common.MissingMode.ERROR
     """Reaction to a snapshot that lacks a field of the join, on either side."""
     transformations: Transformations = Transformations()
     """Transformations before it is joined."""
@@ -431,18 +410,20 @@ class OtherDataSource(ApiModel):
 class SourceExclusion(ApiModel):
     """Sources that a relationship must not join to each other."""
 
-    data_source_set: Annotated[tuple[ResourceName, ...], MinLen(2), MaxLen(2000), Unique]
+    data_source_set: Annotated[
+        tuple[common.ResourceName, ...], MinLen(2), MaxLen(2000), common.Unique
+    ]
     """Two sources or more: every join between two of them is ruled out."""
 
 
 class UsedRelationship(ApiModel):
     """A relationship that the join tree may use."""
 
-    name: ResourceName
+    name: common.ResourceName
     """The DataRelationship."""
     anti_priority: Annotated[int, Ge(1), Le(1_000_000)] = 1
     """Cost of using it, where there are several ways of equal length."""
-    exclusions: Annotated[tuple[SourceExclusion, ...], MaxLen(256), Atomic] = ()
+    exclusions: Annotated[tuple[SourceExclusion, ...], MaxLen(256), common.Atomic] = ()
     """Sources that it must not join to each other."""
 
 
@@ -474,10 +455,10 @@ class Check(ApiModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
     """Name, for messages."""
-    expression: SqlText
+    expression: common.SqlText
     """SQL that must be true: of the snapshot where it has an aggregate function, as in
     `count(*) > 0`, else of every row, as in `data.amount >= 0`. NULL is not true."""
-    mode: CheckMode = CheckMode.FAIL
+    mode: common.CheckMode = common.CheckMode.FAIL
     """Effect of an unmet expectation."""
 
 
@@ -499,13 +480,13 @@ class PlannedJoin(ApiModel):
 
     number: Annotated[int, Ge(0)]
     """Number of the node in breadth-first order; the root is 0."""
-    field_name: ShortText
+    field_name: common.ShortText
     """Field of the output."""
-    source: ShortText
+    source: common.ShortText
     """The DataSource."""
-    parent: ShortText
+    parent: common.ShortText
     """Field name of the node it is joined to; empty for the root (rule W12)."""
-    relationship: ShortText
+    relationship: common.ShortText
     """The DataRelationship that joins it."""
     depth: Annotated[int, Ge(1)]
     """Joins between it and the root."""
@@ -516,7 +497,7 @@ class PlannedJoin(ApiModel):
 class PlanStatus(ApiModel):
     """The join tree, as far as it fits (rule R13)."""
 
-    hash: ShortText
+    hash: common.ShortText
     """Hash of the join tree."""
     max_depth: Annotated[int, Ge(0)]
     """Depth of the deepest node."""
@@ -524,7 +505,7 @@ class PlanStatus(ApiModel):
     """The joins, in order; the whole plan is in the ConfigMap `<output>-plan`."""
 
 
-class OutputDatasetStatus(ResourceStatus):
+class OutputDatasetStatus(common.ResourceStatus):
     """Observed state of an output."""
 
     plan: PlanStatus | None = None
@@ -539,17 +520,17 @@ class OutputDatasetStatus(ResourceStatus):
     """The newest published snapshots."""
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
-    data_findings: Annotated[tuple[DataFinding, ...], MaxLen(20), Atomic] = ()
+    data_findings: Annotated[tuple[DataFinding, ...], MaxLen(20), common.Atomic] = ()
     """Findings about the data, without values of it."""
-    next_run_time: TimestampText | None = None
+    next_run_time: common.TimestampText | None = None
     """Time at which the next run is due, by schedule or as a retry."""
-    realised: ShortText | None = None
+    realised: common.ShortText | None = None
     """Hash of the declarations that the last successful run worked on."""
     manifest: ManifestPointer | None = None
     """Location of the authoritative record."""
 
 
-class OutputDataset(Resource):
+class OutputDataset(common.Resource):
     """The sources to weave together, the schedule, and the place of publication."""
 
     kind: Literal["OutputDataset"] = "OutputDataset"

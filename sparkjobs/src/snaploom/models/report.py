@@ -9,37 +9,27 @@ from typing import Annotated
 from annotated_types import Ge, MaxLen
 from pydantic import Field, StringConstraints
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, ListType
-from snaploom.models.common import (
-    Atomic,
-    CheckMode,
-    EpochNanos,
-    MessageText,
-    ShortText,
-    StringMap,
-    TimestampText,
-    UriText,
-    parse_instant,
-)
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 
 # Facts in a Report besides snapshots: sources that were read, an index, and removed data.
 
-Lines = Annotated[tuple[MessageText, ...], MaxLen(100), Atomic]
+Lines = Annotated[tuple[common.MessageText, ...], MaxLen(100), common.Atomic]
 
 
 class SeenSource(ApiModel):
     """One source as a run saw it."""
 
-    source: ShortText
+    source: common.ShortText
     """Name of the DataSource."""
-    latest_snapshot: TimestampText | None = None
+    latest_snapshot: common.TimestampText | None = None
     """Newest snapshot; omitted when there is none, and for a source without history."""
     snapshots: Annotated[int, Ge(0)] | None = None
     """Number of snapshots; omitted for a source without history."""
-    schema_fingerprint: ShortText | None = None
+    schema_fingerprint: common.ShortText | None = None
     """Hash over names, types and order of its columns, as last read; omitted when nothing was."""
 
 
@@ -52,7 +42,7 @@ class IndexFacts(ApiModel):
     """Coverage of the target; omitted when there is no index any more."""
     bytes: Annotated[int, Ge(0)] | None = None
     """Size of the index; omitted where its store does not report it."""
-    last_refreshed: TimestampText | None = None
+    last_refreshed: common.TimestampText | None = None
     """Time of the last refresh."""
     done: Lines = ()
     """Actions on it, in a few words each; empty when there was nothing to do."""
@@ -77,11 +67,11 @@ class CollectedFiles(ApiModel):
 class UnregisteredTable(ApiModel):
     """The catalog table of an output (`table`, `registerTable`) that is being deleted."""
 
-    name: ShortText
+    name: common.ShortText
     """Its name."""
     is_dropped: bool = False
     """Whether it was dropped."""
-    left: ShortText = ""
+    left: common.ShortText = ""
     """Owner, if it stays because it was not created for this output; else empty."""
 
 
@@ -94,7 +84,7 @@ class Removed(ApiModel):
     """Their size."""
     left: Annotated[int, Ge(0)] = 0
     """Number of files that Snaploom did not write; they stay."""
-    left_names: Annotated[tuple[ShortText, ...], MaxLen(20), Atomic] = ()
+    left_names: Annotated[tuple[common.ShortText, ...], MaxLen(20), common.Atomic] = ()
     """The first of them."""
     table: UnregisteredTable | None = None
     """The catalog table, where the output has one."""
@@ -126,18 +116,18 @@ class ExclusionReason(StrEnum):
 class Exclusion(ApiModel):
     """A source that one snapshot does without."""
 
-    field_name: ShortText
+    field_name: common.ShortText
     """Field of the output that is absent."""
     reason: ExclusionReason
     """Reason why it is absent."""
-    message: ShortText = ""
+    message: common.ShortText = ""
     """Details for people."""
 
 
 class JoinMeasure(ApiModel):
     """Counts at one left join; `in` equals `out`, or nothing is published."""
 
-    child: ShortText
+    child: common.ShortText
     """Field name of the source that was joined."""
     in_: Count = Field(alias="in")
     """Rows of the left side."""
@@ -155,7 +145,7 @@ class JoinMeasure(ApiModel):
     nothing."""
     beyond_tolerance: Count | None = None
     """Of an as-of join, rows of the left side whose next row is beyond the tolerance."""
-    left: ShortText = ""
+    left: common.ShortText = ""
     """Name of the DataSource that is the left side; empty for the root, whose rows are the
     output's."""
     rows: Count | None = None
@@ -206,11 +196,11 @@ class DataFinding(ApiModel):
 
     kind: DataFindingKind
     """Kind of the fault or change."""
-    source: ShortText
+    source: common.ShortText
     """Name of the DataSource."""
-    field_name: ShortText = ""
+    field_name: common.ShortText = ""
     """Field of the output; empty for the root."""
-    left: ShortText = ""
+    left: common.ShortText = ""
     """Name of the DataSource whose rows are counted, of a join."""
     count: Count
     """Rows, snapshots, intervals or columns."""
@@ -218,15 +208,15 @@ class DataFinding(ApiModel):
     """Number of all of them, where that is known."""
     snapshots: Count = 1
     """Published snapshots in which it was met."""
-    first: TimestampText | None = None
+    first: common.TimestampText | None = None
     """The first of them."""
-    last: TimestampText | None = None
+    last: common.TimestampText | None = None
     """The last of them."""
-    samples: Annotated[tuple[ShortText, ...], MaxLen(MOST_DATA_SAMPLES), Atomic] = ()
+    samples: Annotated[tuple[common.ShortText, ...], MaxLen(MOST_DATA_SAMPLES), common.Atomic] = ()
     """Some keys, times or names of columns."""
-    about: ShortText = ""
+    about: common.ShortText = ""
     """More of it, for people."""
-    fix: ShortText = ""
+    fix: common.ShortText = ""
     """The fix, for people."""
 
     @property
@@ -303,40 +293,42 @@ MOST_OLDER = 10_000
 class SourceSnapshot(ApiModel):
     """The snapshot of one source that went into a published one."""
 
-    field_name: ShortText
+    field_name: common.ShortText
     """Field of the output; empty for the root."""
-    source: ShortText
+    source: common.ShortText
     """Name of the DataSource."""
-    time: TimestampText
+    time: common.TimestampText
     """Time of the source's snapshot."""
-    fingerprint: ShortText = ""
+    fingerprint: common.ShortText = ""
     """Hash over path, length, modification time and tag of the files read."""
-    history: Annotated[Mapping[ShortText, ShortText], MaxLen(MOST_OLDER)] | None = None
+    history: Annotated[Mapping[common.ShortText, common.ShortText], MaxLen(MOST_OLDER)] | None = (
+        None
+    )
     """Of a history, the hash of each snapshot before it that was read as well, by time."""
 
     @property
-    def fingerprints(self) -> dict[EpochNanos, str]:
+    def fingerprints(self) -> dict[common.EpochNanos, str]:
         """Hashes of all snapshots that were read, by time, newest last."""
         texts = {**(self.history or {}), self.time: self.fingerprint}
-        return dict(sorted((parse_instant(time), text) for time, text in texts.items()))
+        return dict(sorted((common.parse_instant(time), text) for time, text in texts.items()))
 
 
 class CheckResult(ApiModel):
     """Result of one expectation about a snapshot."""
 
-    name: ShortText
+    name: common.ShortText
     """Name of the check; `rootKey` for the uniqueness of the root's key."""
-    mode: CheckMode
+    mode: common.CheckMode
     """Effect of an unmet expectation."""
     holds: bool
     """Whether it is met; one that is not was published with a warning."""
-    measured: ShortText = ""
+    measured: common.ShortText = ""
     """The value measured instead, for people; empty when the expectation is met."""
 
 
 MOST_DATA_FINDINGS = 500
 """Findings about data that a Report has: of five kinds a source for a hundred of them."""
-DataFindings = Annotated[tuple[DataFinding, ...], MaxLen(MOST_DATA_FINDINGS), Atomic]
+DataFindings = Annotated[tuple[DataFinding, ...], MaxLen(MOST_DATA_FINDINGS), common.Atomic]
 """Faults and changes in people's data."""
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
 """Joins as they stand in a status: at most 50 (rule R13)."""
@@ -345,11 +337,11 @@ JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", ke
 class LatestSnapshot(ApiModel):
     """The newest published snapshot."""
 
-    time: TimestampText
+    time: common.TimestampText
     """Snapshot time."""
-    published_at: TimestampText
+    published_at: common.TimestampText
     """Time of publication."""
-    partition: ShortText
+    partition: common.ShortText
     """Folder below `data/`."""
     rows: Count
     """Rows."""
@@ -357,15 +349,15 @@ class LatestSnapshot(ApiModel):
     """Number of files."""
     bytes: Count
     """Size of the files."""
-    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(50), Atomic] = ()
+    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(50), common.Atomic] = ()
     """The snapshot taken of each source."""
-    excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), Atomic] = ()
+    excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), common.Atomic] = ()
     """Sources that it does without."""
     joins: JoinMeasures = ()
     """Counts at each join."""
-    checks: Annotated[tuple[CheckResult, ...], MaxLen(50), Atomic] = ()
+    checks: Annotated[tuple[CheckResult, ...], MaxLen(50), common.Atomic] = ()
     """Result of each expectation."""
-    warnings: Annotated[tuple[ShortText, ...], MaxLen(50), Atomic] = ()
+    warnings: Annotated[tuple[common.ShortText, ...], MaxLen(50), common.Atomic] = ()
     """Joins of which many rows had a NULL key (at least the `warnNullKeyRatio`), or which matched
     nothing although both sides have keys."""
 
@@ -373,13 +365,13 @@ class LatestSnapshot(ApiModel):
 class PublishedSnapshot(ApiModel):
     """One published snapshot, in short."""
 
-    time: TimestampText
+    time: common.TimestampText
     """Snapshot time."""
     rows: Count
     """Rows."""
 
 
-PublishedSnapshots = Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), Atomic]
+PublishedSnapshots = Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), common.Atomic]
 """The newest published snapshots, newest first, as they stand in a status."""
 
 
@@ -427,9 +419,9 @@ class SnapshotReason(StrEnum):
 class SnapshotReport(ApiModel):
     """One snapshot that a run published."""
 
-    time: TimestampText
+    time: common.TimestampText
     """Snapshot time."""
-    partition: ShortText
+    partition: common.ShortText
     """Folder below `data/`, such as `snapshot_epoch=1577836800000`."""
     rows: Count
     """Rows published."""
@@ -443,34 +435,34 @@ class SnapshotReport(ApiModel):
     """Sequence number of the manifest entry."""
     replaces: Count | None = None
     """Sequence number of the entry whose version this one corrects; omitted for a first version."""
-    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(2000), Atomic] = ()
+    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(2000), common.Atomic] = ()
     """The snapshot taken of each source."""
-    joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()
+    joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), common.Atomic] = ()
     """Counts at each join."""
-    unmatched: Annotated[tuple[UnmatchedRows, ...], MaxLen(2000), Atomic] = ()
+    unmatched: Annotated[tuple[UnmatchedRows, ...], MaxLen(2000), common.Atomic] = ()
     """Rows that found no match, by join; without those whose `warnNoMatch` is false."""
-    excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
+    excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), common.Atomic] = ()
     """Sources that it does without."""
-    checks: Annotated[tuple[CheckResult, ...], MaxLen(300), Atomic] = ()
+    checks: Annotated[tuple[CheckResult, ...], MaxLen(300), common.Atomic] = ()
     """Result of each expectation."""
-    warnings: Annotated[tuple[MessageText, ...], MaxLen(2000), Atomic] = ()
+    warnings: Annotated[tuple[common.MessageText, ...], MaxLen(2000), common.Atomic] = ()
     """Warnings about it, for people."""
 
 
 class Unpublished(ApiModel):
     """One snapshot that a run did not publish, and why."""
 
-    time: TimestampText
+    time: common.TimestampText
     """Snapshot time."""
-    partition: ShortText
+    partition: common.ShortText
     """Folder it would have had."""
     reason: SnapshotReason
     """Reason."""
-    message: MessageText = ""
+    message: common.MessageText = ""
     """Details for people."""
-    resource: ShortText = ""
+    resource: common.ShortText = ""
     """`Kind/name` of the resource at fault, where one is."""
-    path: ShortText = ""
+    path: common.ShortText = ""
     """Field path inside it."""
 
 
@@ -490,11 +482,11 @@ class RunPhase(StrEnum):
 class ManifestPointer(ApiModel):
     """Location of the authoritative record of an output."""
 
-    uri: UriText
+    uri: common.UriText
     """Folder of the output."""
     sequence: Count
     """Sequence number of the newest entry observed to change the data that readers see."""
-    fixed: StringMap = Field(default_factory=dict)
+    fixed: common.StringMap = Field(default_factory=dict)
     """Settings fixed for ever by the first publication, such as `dataFormat: PARQUET`; empty
     before."""
 
@@ -510,14 +502,14 @@ class Progress(ApiModel):
     """Number of the join being woven, from 1."""
     joins: Count = 0
     """Joins of this snapshot."""
-    message: ShortText = ""
+    message: common.ShortText = ""
     """The same for people."""
 
 
 class RegisteredTable(ApiModel):
     """The catalog table of an output (`registerTable`), as a run left it."""
 
-    name: ShortText
+    name: common.ShortText
     """Its name."""
     partitions: Count
     """Snapshots in it."""
@@ -530,45 +522,45 @@ class Report(ApiModel):
 
     format: int = REPORT_FORMAT
     """Format version."""
-    output: ShortText
+    output: common.ShortText
     """Name of the OutputDataset; `SkippingIndex/name` for a run of an index."""
     uid: Annotated[str, StringConstraints(max_length=64)] = ""
     """UID of the resource in the cluster; empty on a laptop."""
-    run_id: ShortText
+    run_id: common.ShortText
     """Identity of this run: in a cluster the name of its application, elsewhere `storageRunId`."""
-    storage_run_id: ShortText = ""
+    storage_run_id: common.ShortText = ""
     """Identity under which it writes: part of every file name and manifest entry; never reused."""
     attempt: Count | None = None
     """Number of the attempt, as its submitter counts them."""
     phase: RunPhase
     """Outcome."""
-    started_at: TimestampText
+    started_at: common.TimestampText
     """Start time."""
-    finished_at: TimestampText | None = None
+    finished_at: common.TimestampText | None = None
     """End time."""
-    plan_hash: ShortText = ""
+    plan_hash: common.ShortText = ""
     """Hash of the join tree."""
     manifest: ManifestPointer | None = None
     """The output's manifest after the run."""
     progress: Progress | None = None
     """Progress, while it runs."""
-    snapshots: Annotated[tuple[SnapshotReport, ...], MaxLen(100_000), Atomic] = ()
+    snapshots: Annotated[tuple[SnapshotReport, ...], MaxLen(100_000), common.Atomic] = ()
     """Snapshots it published, in the order of publication."""
-    skipped: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
+    skipped: Annotated[tuple[Unpublished, ...], MaxLen(100_000), common.Atomic] = ()
     """Snapshots it left out, and the reasons."""
-    failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
+    failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000), common.Atomic] = ()
     """Snapshots that failed, and the reasons."""
-    findings: Annotated[tuple[Finding, ...], MaxLen(10_000), Atomic] = ()
+    findings: Annotated[tuple[Finding, ...], MaxLen(10_000), common.Atomic] = ()
     """Findings of validation and preflight."""
     data_findings: DataFindings = ()
     """Faults and changes in the data; they stop nothing."""
-    message: MessageText = ""
+    message: common.MessageText = ""
     """The reason of a failure, for people."""
-    reason: ShortText = ""
+    reason: common.ShortText = ""
     """The same for machines, such as `SourceNotReadable`; empty for a run that succeeded."""
     retryable: bool | None = None
     """Whether it is worth trying again with nothing changed; omitted for a run that succeeded."""
-    seen: Annotated[tuple[SeenSource, ...], MaxLen(4000), Atomic] = ()
+    seen: Annotated[tuple[SeenSource, ...], MaxLen(4000), common.Atomic] = ()
     """Every source as the run saw it."""
     snapshot_count: Count | None = None
     """Number of snapshots published by any run; omitted when that is not known."""
@@ -584,15 +576,15 @@ class Report(ApiModel):
     """State of the index after a run of it."""
     removed: Removed | None = None
     """Data that a run removed because the resource is being deleted."""
-    truncated: Annotated[tuple[ShortText, ...], MaxLen(100), Atomic] = ()
+    truncated: Annotated[tuple[common.ShortText, ...], MaxLen(100), common.Atomic] = ()
     """Parts left out because the Report must fit into a ConfigMap, for people."""
-    tool_version: ShortText = ""
+    tool_version: common.ShortText = ""
     """Version of Snaploom."""
-    spark_version: ShortText = ""
+    spark_version: common.ShortText = ""
     """Version of Spark."""
-    accelerator: ShortText = ""
+    accelerator: common.ShortText = ""
     """Accelerator of Spark with its version, such as `COMET 1.2.0`; empty without one."""
     fallbacks: Lines = ()
     """Reasons why Spark did something itself in spite of the accelerator; at most 50."""
-    session: StringMap = Field(default_factory=dict)
+    session: common.StringMap = Field(default_factory=dict)
     """Settings that the job made in its Spark session (rule W4)."""

@@ -9,20 +9,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
-from snaploom.models.common import (
-    Atomic,
-    PlaceText,
-    ResourceName,
-    Seconds,
-    ShortText,
-    StringMap,
-    TimeOffset,
-    TimestampText,
-    TimeZoneName,
-    UriText,
-    refuse_nothing,
-)
 from snaploom.models.shortforms import LENGTH_NOT_ZERO
 
 # Additions of users to the pods of driver and executors: bounded, and free of host access.
@@ -33,7 +21,7 @@ _Key = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 class KeySelector(ApiModel):
     """A key of a Secret or ConfigMap of the same namespace."""
 
-    name: ResourceName
+    name: common.ResourceName
     """Name of the object."""
     key: _Key
     """Key in it."""
@@ -81,7 +69,7 @@ class EnvironmentVariable(ApiModel):
 class ObjectName(ApiModel):
     """An object of the same namespace."""
 
-    name: ResourceName
+    name: common.ResourceName
     """Its name."""
     optional: bool = False
     """Whether it may be absent."""
@@ -103,7 +91,7 @@ class EnvironmentObject(ApiModel):
 class ClaimVolume(ApiModel):
     """A PersistentVolumeClaim."""
 
-    claim_name: ResourceName
+    claim_name: common.ResourceName
     """Name of the claim."""
     read_only: bool = False
     """Whether it is mounted for reading only."""
@@ -112,7 +100,7 @@ class ClaimVolume(ApiModel):
 class SecretVolume(ApiModel):
     """A Secret."""
 
-    secret_name: ResourceName
+    secret_name: common.ResourceName
     """Name of the Secret."""
     optional: bool = False
     """Whether it may be absent."""
@@ -132,7 +120,7 @@ class Volume(ApiModel):
 
     one_of: ClassVar[tuple[str, ...]] = ("persistentVolumeClaim", "configMap", "secret", "emptyDir")
 
-    name: ResourceName
+    name: common.ResourceName
     """Name of the volume."""
     persistent_volume_claim: ClaimVolume | None = None
     """A PersistentVolumeClaim."""
@@ -147,13 +135,13 @@ class Volume(ApiModel):
 class VolumeMount(ApiModel):
     """Mount of a volume in the containers."""
 
-    name: ResourceName
+    name: common.ResourceName
     """Name of the volume."""
     mount_path: Annotated[
         str, StringConstraints(min_length=1, max_length=2048, pattern=r"^/[^:]*$")
     ]
     """Folder in the container: absolute, without `:`."""
-    sub_path: UriText | None = None
+    sub_path: common.UriText | None = None
     """Folder in the volume."""
     read_only: bool = False
     """Whether it is mounted for reading only."""
@@ -173,7 +161,7 @@ class Toleration(ApiModel):
     """Key of the taint; omitted (with the operator Exists only), every one."""
     operator: Literal["Exists", "Equal"] = "Equal"
     """Comparison of the value."""
-    value: ShortText | None = None
+    value: common.ShortText | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint; omitted, every one."""
@@ -195,15 +183,15 @@ class Toleration(ApiModel):
 class PodTemplate(ApiModel):
     """Additions to the pods of driver and executors."""
 
-    labels: StringMap = Field(default_factory=dict)
+    labels: common.StringMap = Field(default_factory=dict)
     """Labels."""
-    annotations: StringMap = Field(default_factory=dict)
+    annotations: common.StringMap = Field(default_factory=dict)
     """Annotations."""
-    node_selector: StringMap = Field(default_factory=dict)
+    node_selector: common.StringMap = Field(default_factory=dict)
     """Labels that a node must have."""
     tolerations: Annotated[tuple[Toleration, ...], MaxLen(64), ListType("atomic")] = ()
     """Taints that are tolerated."""
-    priority_class_name: ResourceName | None = None
+    priority_class_name: common.ResourceName | None = None
     """Priority class."""
     env: Annotated[
         tuple[EnvironmentVariable, ...], MaxLen(128), ListType("map", keys=("name",))
@@ -258,21 +246,21 @@ class Schedule(ApiModel):
 
     cron: CronText
     """Five fields: minute, hour, day of month, month, day of week."""
-    time_zone: TimeZoneName = "UTC"
+    time_zone: common.TimeZoneName = "UTC"
     """Zone of the expression."""
-    starting_deadline_seconds: Seconds | None = None
+    starting_deadline_seconds: common.Seconds | None = None
     """A run that could not start within this time after it was due is left out."""
 
 
 class Freshness(ApiModel):
     """Maximum age of the newest snapshot with which the resource is Ready."""
 
-    max_age: Annotated[TimeOffset, LENGTH_NOT_ZERO]
+    max_age: Annotated[common.TimeOffset, LENGTH_NOT_ZERO]
     """Age limit; longer than nothing."""
 
     @model_validator(mode="after")
     def _refuse_zero_age(self) -> Self:
-        refuse_nothing("maxAge", self.max_age)
+        common.refuse_nothing("maxAge", self.max_age)
         return self
 
 
@@ -281,9 +269,9 @@ class Retry(ApiModel):
 
     limit: Annotated[int, Ge(0), Le(100)] = 3
     """Attempts after the first."""
-    backoff_seconds: Seconds = 60
+    backoff_seconds: common.Seconds = 60
     """Wait before the first attempt; doubled for each further one."""
-    max_backoff_seconds: Seconds = 3600
+    max_backoff_seconds: common.Seconds = 3600
     """Longest wait."""
 
 
@@ -394,21 +382,21 @@ class Accelerator(StrEnum):
 class SparkSettings(ApiModel):
     """The Spark application; omitted fields come from the operator's settings."""
 
-    image: ShortText | None = None
+    image: common.ShortText | None = None
     """Container image of driver and executors."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """Policy for pulling the image."""
-    image_pull_secrets: Annotated[tuple[ResourceName, ...], MaxLen(16), Atomic] = ()
+    image_pull_secrets: Annotated[tuple[common.ResourceName, ...], MaxLen(16), common.Atomic] = ()
     """Secrets for pulling the image."""
     spark_version: Annotated[str, StringConstraints(max_length=32)] | None = None
     """Version of Spark in the image."""
-    service_account_name: ResourceName | None = None
+    service_account_name: common.ResourceName | None = None
     """Service account of the driver."""
     driver: DriverSettings | None = None
     """The driver."""
     executor: ExecutorSettings | None = None
     """The executors."""
-    spark_conf: StringMap = Field(default_factory=dict)
+    spark_conf: common.StringMap = Field(default_factory=dict)
     """Spark configuration, by keys that are known to be harmless; the list `sparkConf` of an
     administrator adds others."""
     dynamic_allocation: DynamicAllocation | None = None
@@ -438,7 +426,7 @@ class RunSettings(ApiModel):
     """Maximum age of the newest snapshot."""
     retry: Retry = Retry()
     """Retries of failed runs."""
-    start_timeout_seconds: Seconds = 600
+    start_timeout_seconds: common.Seconds = 600
     """Maximum time for a submitted run to start, once it has its quota."""
     active_deadline_seconds: Annotated[int, Ge(1), Le(31_536_000)] | None = None
     """Maximum duration of a run."""
@@ -446,7 +434,7 @@ class RunSettings(ApiModel):
     """Number of finished runs to keep."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """Treatment of published data when the resource is deleted."""
-    checkpoint_uri: PlaceText | None = None
+    checkpoint_uri: common.PlaceText | None = None
     """Folder for subtrees that several snapshots share."""
     snapshots_per_job: Annotated[int, Ge(1), Le(12)] = 1
     """Up to how many snapshots one Spark job weaves, where they differ in the root's rows only."""
@@ -478,13 +466,13 @@ class RunAction(StrEnum):
 class Trigger(ApiModel):
     """Causes of a run; a run is due when one of these has changed."""
 
-    declarations: ShortText = ""
+    declarations: common.ShortText = ""
     """Hash of the declarations that it works on; how and when jobs run is no part of it."""
-    upstream: ShortText = ""
+    upstream: common.ShortText = ""
     """Hash of how far the outputs that it reads had published; empty when it reads none."""
-    token: ShortText = ""
+    token: common.ShortText = ""
     """Value of the annotation `snaploom.io/run`; empty without one."""
-    scheduled: TimestampText | None = None
+    scheduled: common.TimestampText | None = None
     """The latest tick of the schedule that it answers."""
 
 
@@ -509,17 +497,17 @@ class CurrentPhase(StrEnum):
 class CurrentRun(ApiModel):
     """The run in flight."""
 
-    name: ShortText
+    name: common.ShortText
     """Name of its application."""
-    id: ShortText
+    id: common.ShortText
     """Identity of the run: the same name, by which its report and its ConfigMaps are found."""
     action: RunAction = RunAction.RUN
     """Action of the run."""
     phase: CurrentPhase
     """Progress."""
-    since: TimestampText
+    since: common.TimestampText
     """Time at which it entered the phase."""
-    started_at: TimestampText
+    started_at: common.TimestampText
     """Time of the decision."""
     attempt: Annotated[int, Ge(0)] = 0
     """0 for the first attempt, counted up by retries."""
@@ -527,15 +515,15 @@ class CurrentRun(ApiModel):
     """Causes of the run."""
     uid: Annotated[str, StringConstraints(max_length=64)] | None = None
     """UID of its application, once it exists."""
-    waiting_for: ShortText | None = None
+    waiting_for: common.ShortText | None = None
     """Conditions that it waits for."""
-    progress: ShortText | None = None
+    progress: common.ShortText | None = None
     """Progress that the job reports, such as `snapshot 3 of 12, join 4 of 9`."""
-    stopping: ShortText | None = None
+    stopping: common.ShortText | None = None
     """Reason for which it is being stopped, such as `DeadlineExceeded`; omitted while it is not."""
 
 
-RunList = Annotated[tuple[ShortText, ...], MaxLen(20), Atomic]
+RunList = Annotated[tuple[common.ShortText, ...], MaxLen(20), common.Atomic]
 
 
 class LastPhase(StrEnum):
@@ -554,7 +542,7 @@ class LastPhase(StrEnum):
 class LastRun(ApiModel):
     """The run that ended last."""
 
-    id: ShortText
+    id: common.ShortText
     """Identity of the run."""
     uid: Annotated[str, StringConstraints(max_length=64)] | None = None
     """UID of its application, if one was seen."""
@@ -562,7 +550,7 @@ class LastRun(ApiModel):
     """Action of the run."""
     phase: LastPhase
     """Outcome."""
-    reason: ShortText = ""
+    reason: common.ShortText = ""
     """Stable CamelCase reason of a failure."""
     retryable: bool = False
     """Whether it may succeed with nothing changed."""
@@ -570,9 +558,9 @@ class LastRun(ApiModel):
     """0 for the first attempt, counted up by retries."""
     trigger: Trigger = Trigger()
     """Causes of the run."""
-    started_at: TimestampText
+    started_at: common.TimestampText
     """Start time."""
-    finished_at: TimestampText | None = None
+    finished_at: common.TimestampText | None = None
     """End time."""
     published: Annotated[int, Ge(0)] = 0
     """Snapshots that it published."""

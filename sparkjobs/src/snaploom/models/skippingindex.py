@@ -8,20 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
+from snaploom.models import common
 from snaploom.models.base import ApiModel, CelRule, Variables, contradiction
-from snaploom.models.common import (
-    Atomic,
-    ColumnName,
-    PlaceText,
-    Resource,
-    ResourceName,
-    ResourceStatus,
-    ShortText,
-    SqlText,
-    StringMap,
-    TimestampText,
-    Unique,
-)
 from snaploom.models.datasource import Credentials
 from snaploom.models.run import CurrentRun, LastRun, RunSettings
 
@@ -45,11 +33,11 @@ HostText = Annotated[
 class PathTarget(ApiModel):
     """Files below a path."""
 
-    uri: PlaceText
+    uri: common.PlaceText
     """The path."""
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """Format of the files, as for `hdfsLike.format`."""
-    options: StringMap = Field(default_factory=dict)
+    options: common.StringMap = Field(default_factory=dict)
     """Options with which they are read, as for `hdfsLike.formatOptions`; queries with others do not
     use the index."""
 
@@ -66,9 +54,9 @@ class IndexTarget(ApiModel):
 
     one_of: ClassVar[tuple[str, ...]] = ("dataSource", "outputDataset", "path", "table")
 
-    data_source: ResourceName | None = None
+    data_source: common.ResourceName | None = None
     """The files of a DataSource."""
-    output_dataset: ResourceName | None = None
+    output_dataset: common.ResourceName | None = None
     """The published files of an OutputDataset."""
     path: PathTarget | None = None
     """Files below a path."""
@@ -83,13 +71,15 @@ class Index(ApiModel):
 
     type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=64)]
     """MIN_MAX, VALUE_SET, BLOOM_FILTER, PARTITION, or a registered type."""
-    column: ColumnName | None = None
+    column: common.ColumnName | None = None
     """The column."""
-    columns: Annotated[tuple[ColumnName, ...], MinLen(1), MaxLen(16), Unique] | None = None
+    columns: (
+        Annotated[tuple[common.ColumnName, ...], MinLen(1), MaxLen(16), common.Unique] | None
+    ) = None
     """The columns, for types that take several."""
-    expression: SqlText | None = None
+    expression: common.SqlText | None = None
     """A deterministic SQL expression over the columns."""
-    parameters: StringMap = Field(default_factory=dict)
+    parameters: common.StringMap = Field(default_factory=dict)
     """Parameters of the type; values are text, so quote numbers."""
     key_label: KeyLabel | None = None
     """Key with which this index is encrypted."""
@@ -138,7 +128,7 @@ class ParquetForm(StrEnum):
 class ParquetStore(ApiModel):
     """A folder of Parquet files."""
 
-    location: PlaceText
+    location: common.PlaceText
     """The folder."""
     form: ParquetForm = ParquetForm.NATIVE
     """Form of the files."""
@@ -176,7 +166,7 @@ class OpenSearchStore(ApiModel):
     """Port."""
     auth: OpenSearchAuth = OpenSearchAuth.NOAUTH
     """Method of authentication."""
-    region: ShortText | None = None
+    region: common.ShortText | None = None
     """Region, for SIGV4."""
     credentials: Credentials | None = None
     """User name and password, for BASIC."""
@@ -243,9 +233,9 @@ class SkippingIndexSpec(ApiModel):
     """The files that are indexed."""
     enabled: bool = True
     """Whether queries use the index."""
-    indexes: Annotated[tuple[Index, ...], MinLen(1), MaxLen(256), Atomic]
+    indexes: Annotated[tuple[Index, ...], MinLen(1), MaxLen(256), common.Atomic]
     """Facts kept about each file."""
-    where: SqlText | None = None
+    where: common.SqlText | None = None
     """Chooses files by partition columns or path; files outside are always read (rule S23)."""
     refresh: Refresh = Refresh()
     """Refreshes of the index."""
@@ -313,7 +303,7 @@ class IndexedFiles(ApiModel):
     """Files that the index does not know."""
 
 
-class SkippingIndexStatus(ResourceStatus):
+class SkippingIndexStatus(common.ResourceStatus):
     """Observed state of an index."""
 
     state: IndexState | None = None
@@ -322,19 +312,19 @@ class SkippingIndexStatus(ResourceStatus):
     """Coverage of the target by the index."""
     bytes: Annotated[int, Ge(0)] | None = None
     """Size of the index."""
-    last_refreshed: TimestampText | None = None
+    last_refreshed: common.TimestampText | None = None
     """Time of the last refresh."""
     current_run: CurrentRun | None = None
     """The run in flight."""
     last_run: LastRun | None = None
     """The run that ended last."""
-    next_run_time: TimestampText | None = None
+    next_run_time: common.TimestampText | None = None
     """Time at which the next run is due, by schedule or as a retry."""
-    realised: ShortText | None = None
+    realised: common.ShortText | None = None
     """Hash of the declarations that the last successful run worked on."""
 
 
-class SkippingIndex(Resource):
+class SkippingIndex(common.Resource):
     """Facts kept about every file, so that queries read only those that matter."""
 
     kind: Literal["SkippingIndex"] = "SkippingIndex"

@@ -9,15 +9,9 @@ from typing import Annotated, ClassVar, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import model_validator
 
+from snaploom.models import common
 from snaploom.models.asof import NUMBERS, TIMES, order_fault
 from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
-from snaploom.models.common import (
-    ColumnName,
-    FieldName,
-    TimeOffset,
-    TimeZoneName,
-    refuse_nothing,
-)
 from snaploom.models.shortforms import LENGTH_NOT_ZERO
 
 MOST_AGGREGATES = 64
@@ -70,13 +64,13 @@ class WindowAggregate(ApiModel):
         ),
     )
 
-    name: FieldName
+    name: common.FieldName
     """Column of the output that has the value."""
     function: WindowFunction
     """Value that the window gives."""
-    field: ColumnName | None = None
+    field: common.ColumnName | None = None
     """Column of the source; omitted, COUNT counts rows."""
-    over: Annotated[TimeOffset, LENGTH_NOT_ZERO] | None = None
+    over: Annotated[common.TimeOffset, LENGTH_NOT_ZERO] | None = None
     """Length of the window, in weeks or less; a day has 24 hours. Omitted, all time before."""
     k: Annotated[int, Ge(1), Le(MOST_VALUES)] | None = None
     """With LAST_K, the most values that the list has."""
@@ -98,7 +92,7 @@ class WindowAggregate(ApiModel):
                 hint="give `k: 5`" if self.k is None else "leave out k, or use LAST_K",
             )
         if self.over is not None:
-            refuse_nothing("over", self.over)
+            common.refuse_nothing("over", self.over)
             if self.over.nano % 1000:
                 raise contradiction(
                     "over must be a number of whole microseconds, which times have",
@@ -149,14 +143,14 @@ class Windows(ApiModel):
 
     place: ClassVar[str] = "windows"
 
-    parent_field: ColumnName
+    parent_field: common.ColumnName
     """Column with the time of the row that the source is joined to."""
-    child_field: ColumnName
+    child_field: common.ColumnName
     """Column of the source with the time of its row."""
     inclusive: bool = False
     """Whether rows of the very same time are in the window; it is later by an instant then: what
     lies back by `over` exactly is not in it."""
-    time_zone: TimeZoneName | None = None
+    time_zone: common.TimeZoneName | None = None
     """Zone of dates, and of times without a zone, that are compared with instants; needed there."""
     aggregates: Annotated[
         tuple[WindowAggregate, ...],
@@ -172,7 +166,7 @@ class Windows(ApiModel):
         return ("childField",)
 
     @property
-    def lengths(self) -> dict[str, TimeOffset]:
+    def lengths(self) -> dict[str, common.TimeOffset]:
         """Lengths of time by the path of their fields."""
         named = enumerate(self.aggregates)
         return {f"aggregates[{n}].over": one.over for n, one in named if one.over is not None}

@@ -13,7 +13,8 @@ of Delta stop the run.
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +29,7 @@ from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, now
 from snaploom.output import layout
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
-from snaploom.output.entries import TombstoneRecord
+from snaploom.output.entries import SnapshotRecord, TombstoneRecord
 from snaploom.output.icebergtable import (
     COMMIT,
     LAST_COMMIT,
@@ -36,8 +37,9 @@ from snaploom.output.icebergtable import (
     TableChange,
     TableVersion,
 )
-from snaploom.output.manifest import commit_unknown
+from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.tablehistory import shown_again
+from snaploom.parquet.footers import read_footer
 from snaploom.types.schemas import (
     Array,
     Field,
@@ -106,9 +108,9 @@ class _Replayed:
             case "remove":
                 self.files.pop(path, None)
             case "commitInfo":
-                ours = _summary(action.get("userMetadata"))
-                self.last_commit = ours.get(COMMIT, self.last_commit)
-                self.revoked.update(ours.get(REVOKED, "").split())
+                ours = _object(action.get("userMetadata"))
+                self.last_commit = str(ours.get(COMMIT, self.last_commit))
+                self.revoked.update(str(ours.get(REVOKED, "")).split())
             case _:
                 pass
 
@@ -125,13 +127,13 @@ class _Replayed:
         return "delta.appendOnly" if change is not None and change.ended and is_kept else ""
 
 
-def _summary(metadata: JsonValue) -> dict[str, str]:
-    """Summary of a version of ours; empty for another's."""
+def _object(text: JsonValue) -> Action:
+    """Content of a text that is an object of JSON, as our `userMetadata`; else empty."""
     try:
-        found = json.loads(metadata) if isinstance(metadata, str) else None
+        found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return {}
-    return {k: str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class DeltaTable:
 
     @property
     def _log(self) -> NumberedLog:
-        return NumberedLog(self.store, delta_key, TABLE_VERSION.length, commit_unknown)
+        return NumberedLog(self.store, delta_key, TABLE_VERSION.length, CommitOutcomeUnknown)
 
     def read(self) -> TableVersion | None:
         """As `OutputTable.read`; `PublicationError` where others made it what is not understood."""
@@ -218,7 +220,38 @@ class DeltaTable:
             key for key in sorted(files) if key.removeprefix(layout.DATA) in self._replayed.files
         ]
         if held:
-            raise shown_again(f"{self.store.uri}{layout.DATA}", held)
+            raise shown_again(self.name, held)
+
+    @property
+    def name(self) -> str:
+        """Place of the table."""
+        return f"{self.store.uri}{layout.DATA}"
+
+    def rows(self, field_name: str, published: Iterable[SnapshotRecord]) -> Mapping[str, int]:
+        """Rows that the version read last shows, by value of the partition column.
+
+        Those of a snapshot that has the files with which it was published are as many as then.
+        """
+        shown = defaultdict[str, dict[str, Action]](dict)
+        for path, added in self._replayed.files.items():
+            values = added.get("partitionValues")
+            value = values.get(field_name) if isinstance(values, dict) else None
+            shown[str(value)][f"{layout.DATA}{path}"] = added
+        ours = {unquote(one.partition.partition("=")[2]): one for one in published}
+        return {
+            value: ours[value].rows
+            if value in ours and files.keys() == {file.path for file in ours[value].files}
+            else sum(self._rows_of(*file) for file in files.items())
+            for value, files in shown.items()
+        }
+
+    def _rows_of(self, key: str, added: Action) -> int:
+        rows = _object(added.get("stats")).get("numRecords")
+        if isinstance(rows, int):
+            return rows
+        info = self.store.head(key)
+        footer = None if info is None else read_footer(self.store, info)
+        return 0 if footer is None else footer.rows
 
     def _append(
         self, number: int, operation: str, summary: Mapping[str, str], actions: list[Action]
@@ -241,7 +274,7 @@ class DeltaTable:
     def _refuse(self, fault: str) -> None:
         if fault:
             raise PublicationError(
-                f"the Delta table in {self.store.uri}{layout.DATA} has what we do not write",
+                f"the Delta table in {self.name} has what we do not write",
                 found=fault,
                 expected=f"protocol {json.dumps(_PROTOCOL)}, and the table's own partitions",
                 hint="take back what another writer set, as by ALTER TABLE ... DROP FEATURE, or "
@@ -278,15 +311,12 @@ def _removed(known: _Replayed, change: TableChange) -> Iterator[Action]:
 def _added(change: TableChange) -> Iterator[Action]:
     for value, records in change.added.items():
         for record in records:
-            rows = record.rows
-            stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
             yield {"add": {
                 "path": quote(record.path.removeprefix(layout.DATA), safe="/="),
                 "partitionValues": {change.field_name: value},
                 "size": record.bytes,
                 "modificationTime": _millis(),
                 "dataChange": True,
-                **stats,
             }}  # fmt: skip
 
 

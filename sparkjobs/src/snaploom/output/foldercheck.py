@@ -4,7 +4,7 @@ Nothing is changed, and nothing is believed that can be looked at: entries are r
 one on, without the checkpoints. The content of files is for those who can read them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote
@@ -19,9 +19,9 @@ from snaploom.output import layout
 from snaploom.output.checkpoints import CHECKPOINT_FAILURES, checkpoint_fault, read_checkpoint
 from snaploom.output.deltatable import DeltaTable
 from snaploom.output.documents import DOCUMENT, ENTRY, get_bounded
-from snaploom.output.entries import Entry, parse_entry
-from snaploom.output.icebergtable import TABLE, CatalogTable, TableLibrary
-from snaploom.output.outputtables import output_table
+from snaploom.output.entries import Entry, SnapshotRecord, parse_entry
+from snaploom.output.icebergtable import TABLE, TableLibrary
+from snaploom.output.outputtables import CatalogedTable, output_table
 from snaploom.output.state import EMPTY, FolderState, Records, fold
 from snaploom.output.tablecommits import has_table
 from snaploom.output.tablehistory import table_history
@@ -127,16 +127,18 @@ def check_table(
 
     A table of a catalog is looked at with a library only, and so are the rows that it shows.
     """
-    table = output_table(store, state.settings, library)
-    if not has_table(state.settings) or table is None:
+    settings = state.settings
+    if settings is None or not has_table(settings):
+        return
+    table = output_table(store, settings, library)
+    if table is None:
         return
     place = layout.DELTA_LOG if isinstance(table, DeltaTable) else TABLE
     try:
         version = table.read()
         recorded = {record.time: record for record, _ in table_history(store, version).live}
-        named = None if state.settings is None else state.settings.table
-        if library is not None and named is not None and version is not None:
-            yield from _shown(library.of_catalog(named), state)
+        if version is not None and isinstance(table, CatalogedTable | DeltaTable):
+            yield from _of_others(table, settings.partition_field_name, recorded.values())
     except (StorageError, PublicationError) as error:
         yield Fault(FaultKind.TABLE, place, f"{error.message}: {error.found}")
         return
@@ -152,20 +154,24 @@ def check_table(
         yield Fault(FaultKind.TABLE, place, message, time)
 
 
-def _shown(table: CatalogTable, state: FolderState) -> Iterator[Fault]:
-    """Faults of what a table of a catalog shows, to which others may write, too."""
-    assert state.settings is not None  # it names the table
-    rows = dict(table.rows(state.settings.partition_field_name))
-    for record in state.snapshots:
-        found = rows.pop(unquote(record.partition.partition("=")[2]), 0)
+def _of_others(
+    table: CatalogedTable | DeltaTable, field_name: str, recorded: Collection[SnapshotRecord]
+) -> Iterator[Fault]:
+    """Faults of the rows that a table shows to which others may write, too."""
+    if isinstance(table, DeltaTable):
+        name, left = table.name, dict(table.rows(field_name, recorded))
+    else:
+        name, left = table.table.name, dict(table.table.rows(field_name))
+    for record in recorded:
+        found = left.pop(unquote(record.partition.partition("=")[2]), 0)
         if found != record.rows:
             message = (
-                f"{table.name} shows {found:,} rows of it, and {record.rows:,} were published: "
+                f"{name} shows {found:,} rows of it, and {record.rows:,} were published: "
                 "another writer changed the table"
             )
             yield Fault(FaultKind.TABLE, record.partition, message, record.time)
-    for value, found in sorted(rows.items()):
-        message = f"{table.name} shows {found:,} rows of a snapshot that is not published"
+    for value, found in sorted(left.items()):
+        message = f"{name} shows {found:,} rows of a snapshot that is not published"
         yield Fault(FaultKind.TABLE, value, message)
 
 

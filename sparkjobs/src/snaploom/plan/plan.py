@@ -14,24 +14,9 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import DataFinding, ExclusionReason, SnapshotReason
+from snaploom.plan import intervals, retention
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.findings import tree_findings
-from snaploom.plan.intervals import (
-    NEVER,
-    Interval,
-    RootCandidate,
-    SourceSnapshots,
-    root_candidates,
-    settings_of,
-)
-from snaploom.plan.retention import (
-    HeldSnapshot,
-    Removal,
-    RetentionRule,
-    catchup_order,
-    not_worth_weaving,
-    removals_of_run,
-)
 from snaploom.plan.steps import (
     Action,
     Availability,
@@ -108,7 +93,7 @@ OPEN_INTERVAL = "SL306"
 class PublishedState:
     """Contents of the output's folder that planning needs."""
 
-    held: tuple[HeldSnapshot, ...] = ()
+    held: tuple[retention.HeldSnapshot, ...] = ()
     tombstoned: tuple[EpochNanos, ...] = ()
     """Times of snapshots that were deleted; their intervals are done."""
     waiting: int = 0
@@ -156,7 +141,7 @@ class RunPlan:
     """The candidates, in the order in which they are processed."""
     collecting: CollectEnded | None = None
     """The collecting step after them; None without publications, and then nothing is removed."""
-    removing: tuple[Removal, ...] = ()
+    removing: tuple[retention.Removal, ...] = ()
     """Removals by `snapshotAutoDelete` after these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
     """Sources of which only the run knows everything."""
@@ -201,7 +186,7 @@ def plan_offline(bundle: Bundle) -> RunPlan:
 
 def plan_run(
     plan: RunPlan,
-    offered: Mapping[str, SourceSnapshots],
+    offered: Mapping[str, intervals.SourceSnapshots],
     published: PublishedState,
     now: EpochNanos,
     limit: int | None = None,
@@ -254,11 +239,11 @@ def followed(
     publishing = () if is_failing else publishing_times(snapshots)
     step = CollectEnded(published.waiting) if publishing_times(snapshots) else None
     spec = plan.output.spec
-    periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
+    periods = intervals.settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
     rules = spec.output_folder.snapshot_auto_delete
     # What schemas are known to stop is still to come for the run, until it reaches it.
     due = publishing_times(plan.snapshots or snapshots)
-    removing = removals_of_run(due, publishing, rules, published.held, present, periods)
+    removing = retention.removals_of_run(due, publishing, rules, published.held, present, periods)
     return replace(plan, snapshots=snapshots, collecting=step, removing=removing)
 
 
@@ -271,16 +256,16 @@ def publishing_times(snapshots: Iterable[PlannedSnapshot]) -> tuple[EpochNanos, 
 class _SnapshotPlanner:
     output: OutputDataset
     tree: JoinTree
-    offered: Mapping[str, SourceSnapshots]
+    offered: Mapping[str, intervals.SourceSnapshots]
     published: PublishedState
     now: EpochNanos
 
     def __post_init__(self) -> None:
         model = self.output.spec.data_model
         chosen = model.root_data_source.snapshot_filter
-        self.settings = settings_of(chosen)
+        self.settings = intervals.settings_of(chosen)
         self._form = "fromInterval" if chosen.from_interval is not None else "fromCron"
-        self.root = self.offered.get(self.tree.root.source, SourceSnapshots())
+        self.root = self.offered.get(self.tree.root.source, intervals.SourceSnapshots())
         self.rules = {other.field_name: other.snapshot for other in model.other_data_sources}
         self.unreachable = tuple(
             ExcludedSource(
@@ -296,7 +281,9 @@ class _SnapshotPlanner:
         mode = self.output.spec.output_folder.snapshot_catchup_mode
         candidates = {candidate.time: candidate for candidate in self._candidates()}
         decided = self._decide(candidates)
-        return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
+        return tuple(
+            self._planned(time, decided[time]) for time in retention.catchup_order(decided, mode)
+        )
 
     def restated(self, time: EpochNanos, present: EpochNanos) -> PlannedSnapshot:
         """A published snapshot, to be woven again from the current snapshots of the sources.
@@ -313,7 +300,9 @@ class _SnapshotPlanner:
         # The rule by which the run would remove a snapshot behind its restatement.
         rules = self.output.spec.output_folder.snapshot_auto_delete
         periods = self.settings.intervals
-        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
+        gone = retention.removals_of_run(
+            (time,), (time,), rules, self.published.held, present, periods
+        )
         rule = next((removal.rule for removal in gone if removal.time == time), None)
         if rule is not None:
             return self._planned(time, _deleted_at_once(time, rule))
@@ -328,14 +317,14 @@ class _SnapshotPlanner:
         live = (snapshot.time for snapshot in self.published.held)
         return (*partition_clashes(self.output, times, live), *self._open_interval(times))
 
-    def _candidates(self) -> tuple[RootCandidate, ...]:
+    def _candidates(self) -> tuple[intervals.RootCandidate, ...]:
         live = (snapshot.time for snapshot in self.published.held)
-        return root_candidates(
+        return intervals.root_candidates(
             self.settings, self.root, (*live, *self.published.tombstoned), self.now
         )
 
     def _decide(
-        self, candidates: Mapping[EpochNanos, RootCandidate]
+        self, candidates: Mapping[EpochNanos, intervals.RootCandidate]
     ) -> dict[EpochNanos, Availability]:
         zone = self.settings.intervals.zone
         found = {
@@ -354,7 +343,7 @@ class _SnapshotPlanner:
         self, added: Iterable[EpochNanos], asked: Iterable[EpochNanos]
     ) -> dict[EpochNanos, Availability]:
         rules = self.output.spec.output_folder.snapshot_auto_delete
-        gone = not_worth_weaving(
+        gone = retention.not_worth_weaving(
             rules, self.published.held, added, self.now, self.settings.intervals
         )
         return {
@@ -403,21 +392,25 @@ _EVALUATED = frozenset({SnapshotReason.SNAPSHOT_MISSING})
 """Reasons of skipped candidates whose sources were looked at."""
 
 
-def _left_out(candidate: RootCandidate) -> Availability:
+def _left_out(candidate: intervals.RootCandidate) -> Availability:
     if candidate.reason is SnapshotReason.INTERVAL_OPEN:
         return _skipped(candidate.reason, f"its interval ends at {_end_of(candidate.interval)}")
     return _skipped(candidate.reason, "excludeIntervals leaves this time out")
 
 
-def _end_of(interval: Interval) -> str:
-    return "the end of the calendar" if interval.end == NEVER else format_instant(interval.end)
+def _end_of(interval: intervals.Interval) -> str:
+    return (
+        "the end of the calendar"
+        if interval.end == intervals.NEVER
+        else format_instant(interval.end)
+    )
 
 
 def _not_restated(message: str) -> Availability:
     return Availability(Action.FAIL, SnapshotReason.SNAPSHOT_MISSING, (), message=message)
 
 
-def _deleted_at_once(time: EpochNanos, rule: RetentionRule) -> Availability:
+def _deleted_at_once(time: EpochNanos, rule: retention.RetentionRule) -> Availability:
     message = (
         f"outputFolder.snapshotAutoDelete.{rule} would delete snapshot {format_instant(time)} as "
         "soon as it is restated: change the rule so that it keeps the snapshot, or leave it; the "

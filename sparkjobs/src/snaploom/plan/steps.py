@@ -9,13 +9,7 @@ from itertools import pairwise
 
 from snaploom.errors import RootEmpty, SnapshotMissing
 from snaploom.models.asof import ChildSnapshot
-from snaploom.models.common import (
-    EpochNanos,
-    MissingMode,
-    Preference,
-    TimeOffset,
-    format_instant,
-)
+from snaploom.models.common import EpochNanos, MissingMode, Preference, TimeOffset, format_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
 from snaploom.models.report import MOST_OLDER, ExclusionReason, SnapshotReason
@@ -290,10 +284,7 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
     """For each visit, the subtrees to keep: their signatures, by the number of their top.
 
     Visits are in the order of work. A source that is missing, and its descendants, are left out of
-    its visit.
-
-    Returns:
-        Equal values in two visits mean the same subtree of the same snapshots.
+    its visit. Equal values in two visits mean the same subtree of the same snapshots.
     """
     names: dict[tuple[int, Times, tuple[int, ...]], int] = {}
     found = [_subtrees(tree, visit, names) for visit in visits]

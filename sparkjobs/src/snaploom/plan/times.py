@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from cronsim import CronSim
 from whenever import Date, Instant, PlainDateTime, TimeDelta, TimeZoneNotFoundError, ZonedDateTime
 
+from snaploom.models import outputdataset
 from snaploom.models.common import (
     NANOS_PER_MILLISECOND,
     NANOS_PER_SECOND,
@@ -17,12 +18,6 @@ from snaploom.models.common import (
     format_instant,
 )
 from snaploom.models.findings import Finding
-from snaploom.models.outputdataset import (
-    HivePartitioned,
-    OutputDataset,
-    OutputFolder,
-    TimestampFormat,
-)
 
 # Arithmetic with calendar lengths on instants, as java.time does it (rule W14).
 
@@ -281,10 +276,10 @@ PARTITION_CLASH = "SL305"
 """Two snapshots would share a partition."""
 
 _RESOLUTION = {
-    TimestampFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
-    TimestampFormat.UNIX_SECONDS: NANOS_PER_SECOND,
+    outputdataset.TimestampFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
+    outputdataset.TimestampFormat.UNIX_SECONDS: NANOS_PER_SECOND,
     # ISO 8601 is written with as many fractional digits as the time has.
-    TimestampFormat.ISO8601_DATE_TIME: 1,
+    outputdataset.TimestampFormat.ISO8601_DATE_TIME: 1,
 }
 _PATH = "spec.outputFolder.snapshotFormat.hivePartitioned"
 
@@ -299,21 +294,21 @@ class Partition:
     """Name of the folder, escaped as Spark does."""
 
 
-def hive_of(folder: OutputFolder) -> HivePartitioned:
+def hive_of(folder: outputdataset.OutputFolder) -> outputdataset.HivePartitioned:
     """The partitioning of a folder; the model allows exactly this form."""
     hive = folder.snapshot_format.hive_partitioned
     assert hive is not None  # guaranteed by one_of
     return hive
 
 
-def partition_of(hive: HivePartitioned, time: EpochNanos) -> Partition:
+def partition_of(hive: outputdataset.HivePartitioned, time: EpochNanos) -> Partition:
     """The partition of a snapshot time; times before 1970 round down."""
     value = _value(hive, time)
     return Partition(value, f"{hive.field_name}={value.replace(':', '%3A')}")
 
 
-def _value(hive: HivePartitioned, time: EpochNanos) -> str:
-    if hive.timestamp_format is not TimestampFormat.ISO8601_DATE_TIME:
+def _value(hive: outputdataset.HivePartitioned, time: EpochNanos) -> str:
+    if hive.timestamp_format is not outputdataset.TimestampFormat.ISO8601_DATE_TIME:
         return str(time // _RESOLUTION[hive.timestamp_format])
     moment = Instant.from_timestamp(time, unit="nanosecond").to_tz(hive.output_timezone)
     if moment.offset == TimeDelta.ZERO:
@@ -322,7 +317,9 @@ def _value(hive: HivePartitioned, time: EpochNanos) -> str:
 
 
 def partition_clashes(
-    output: OutputDataset, new: Iterable[EpochNanos], published: Iterable[EpochNanos] = ()
+    output: outputdataset.OutputDataset,
+    new: Iterable[EpochNanos],
+    published: Iterable[EpochNanos] = (),
 ) -> tuple[Finding, ...]:
     """A finding for every new snapshot that another one's partition would hold too."""
     hive = hive_of(output.spec.output_folder)
@@ -336,7 +333,9 @@ def partition_clashes(
     return tuple(found)
 
 
-def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNanos) -> Finding:
+def _clash(
+    output: outputdataset.OutputDataset, folder: str, holder: EpochNanos, time: EpochNanos
+) -> Finding:
     return output.finding(
         PARTITION_CLASH,
         f"{_PATH}.timestampFormat",

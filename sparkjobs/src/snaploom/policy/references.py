@@ -287,12 +287,9 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
 def undeclared_in_output(
     output: OutputDataset, parts: Sequence[str], scope: Scope
 ) -> tuple[str, str] | None:
-    """Faults of a path of the output, by the declarations of its sources.
+    """Faults of a path of the output: a correction and a hint, None where nothing is known.
 
     `parts` are the names of the path: fields of sources, `data`, and the column.
-
-    Returns:
-        A correction, and a hint; None where nothing is known to be wrong.
     """
     model = output.spec.data_model
     by_field = {one.field_name.casefold(): one for one in model.other_data_sources}

@@ -6,27 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from snaploom.policy import sqltext
 from snaploom.policy.sqlconditions import parse, parse_condition, parse_expression
 from snaploom.policy.sqlfunctions import WORDS, Determinism, moments, varying_calls
-from snaploom.policy.sqltext import (
-    SPARK,
-    Scanned,
-    SqlFacts,
-    SqlFault,
-    SqlForm,
-    SqlRefused,
-    SqlText,
-    SqlVerdict,
-    Token,
-    TokenKind,
-    scan,
-)
 from snaploom.types.schemas import path_text
 
 # Parts of a parsed text that vary when computed again, by their dependence.
 
 
-def varying(parsed: exp.Expr, tokens: Sequence[Token]) -> Mapping[Determinism, tuple[str, ...]]:
+def varying(
+    parsed: exp.Expr, tokens: Sequence[sqltext.Token]
+) -> Mapping[Determinism, tuple[str, ...]]:
     """The parts of a text that vary, as people write them, by their dependence."""
     found: dict[Determinism, dict[str, None]] = {}
     parts = (varying_calls(tokens), moments(tokens), _bare_words(parsed, tokens), _clauses(parsed))
@@ -36,12 +26,14 @@ def varying(parsed: exp.Expr, tokens: Sequence[Token]) -> Mapping[Determinism, t
     return {determinism: tuple(shown) for determinism, shown in found.items()}
 
 
-def _bare_words(parsed: exp.Expr, tokens: Sequence[Token]) -> Iterator[tuple[Determinism, str]]:
+def _bare_words(
+    parsed: exp.Expr, tokens: Sequence[sqltext.Token]
+) -> Iterator[tuple[Determinism, str]]:
     """Functions without brackets; a word that the text itself gives to a column is none."""
     own = {alias.alias.casefold() for alias in parsed.find_all(exp.Alias)}
     for place, token in enumerate(tokens):
         word = token.value.casefold()
-        if token.kind is not TokenKind.WORD or word not in WORDS or word in own:
+        if token.kind is not sqltext.TokenKind.WORD or word not in WORDS or word in own:
             continue
         before = tokens[place - 1].value if place else ""
         behind = tokens[place + 1].value if place + 1 < len(tokens) else ""
@@ -89,40 +81,40 @@ _SYNTAX = frozenset(
 """Words that may stand before a bracket without being called: keywords, and names of types."""
 
 
-def judge(text: SqlText) -> SqlVerdict:
+def judge(text: sqltext.SqlText) -> sqltext.SqlVerdict:
     """The facts of a text, or why it has none; never an exception."""
     try:
         return facts_of(text)
-    except SqlRefused as refused:
-        return SqlFault(str(refused), refused.found)
+    except sqltext.SqlRefused as refused:
+        return sqltext.SqlFault(str(refused), refused.found)
 
 
-def facts_of(text: SqlText) -> SqlFacts:
+def facts_of(text: sqltext.SqlText) -> sqltext.SqlFacts:
     """The facts of a text."""
     try:
         return _facts(*_parsed(text), text.form)
-    except SqlRefused:
+    except sqltext.SqlRefused:
         raise
     except RecursionError:
-        raise SqlRefused("it is nested too deeply") from None
+        raise sqltext.SqlRefused("it is nested too deeply") from None
     except Exception as error:  # noqa: BLE001 - sqlglot fails in ways that it does not document
-        raise SqlRefused(f"it is not understood ({type(error).__name__})") from None
+        raise sqltext.SqlRefused(f"it is not understood ({type(error).__name__})") from None
 
 
-def _parsed(text: SqlText) -> tuple[exp.Expr, Scanned]:
-    if text.form is SqlForm.CONDITION:
+def _parsed(text: sqltext.SqlText) -> tuple[exp.Expr, sqltext.Scanned]:
+    if text.form is sqltext.SqlForm.CONDITION:
         return parse_condition(text.text, text.dialect, text.added)
-    scanned = scan(text.text)
-    return (parse if text.form is SqlForm.QUERY else parse_expression)(scanned), scanned
+    scanned = sqltext.scan(text.text)
+    return (parse if text.form is sqltext.SqlForm.QUERY else parse_expression)(scanned), scanned
 
 
-def _facts(parsed: exp.Expr, scanned: Scanned, form: SqlForm) -> SqlFacts:
-    is_query = form is SqlForm.QUERY
+def _facts(parsed: exp.Expr, scanned: sqltext.Scanned, form: sqltext.SqlForm) -> sqltext.SqlFacts:
+    is_query = form is sqltext.SqlForm.QUERY
     names = parsed.named_selects if isinstance(parsed, exp.Query) and not parsed.is_star else None
     # A database has functions of its own: conditions are judged by what they may have.
-    varies = {} if form is SqlForm.CONDITION else varying(parsed, scanned.tokens)
+    varies = {} if form is sqltext.SqlForm.CONDITION else varying(parsed, scanned.tokens)
     tables = (table for table in parsed.find_all(exp.Table) if not _is_own(table))
-    return SqlFacts(
+    return sqltext.SqlFacts(
         statement=parsed.key.upper().replace("_", " "),
         is_query=isinstance(parsed, exp.Query),
         tables=tuple(dict.fromkeys(_table_name(table) for table in tables)),
@@ -135,14 +127,14 @@ def _facts(parsed: exp.Expr, scanned: Scanned, form: SqlForm) -> SqlFacts:
         beyond_simple=_beyond_simple(parsed) if is_query else (),
         beyond_aggregate=tuple(dict.fromkeys(_inner(parsed))),
         has_aggregate=parsed.find(exp.AggFunc) is not None,
-        data_type=_data_type(parsed) if form is SqlForm.EXPRESSION else "",
+        data_type=_data_type(parsed) if form is sqltext.SqlForm.EXPRESSION else "",
         of_session=varies.get(Determinism.SESSION, ()),
         of_chance=varies.get(Determinism.RANDOM, ()),
         of_order=varies.get(Determinism.ORDER, ()),
     )
 
 
-def _calls(parsed: exp.Expr, tokens: tuple[Token, ...]) -> tuple[str, ...]:
+def _calls(parsed: exp.Expr, tokens: tuple[sqltext.Token, ...]) -> tuple[str, ...]:
     """Names before brackets that are neither syntax nor names of a table's columns.
 
     The tokens decide, not the tree: the parser replaces functions by others that mean the same.
@@ -154,17 +146,20 @@ def _calls(parsed: exp.Expr, tokens: tuple[Token, ...]) -> tuple[str, ...]:
     return tuple(sorted(name for name, count in found.items() if count > 0))
 
 
-def _called(tokens: tuple[Token, ...]) -> Iterator[str]:
+def _called(tokens: tuple[sqltext.Token, ...]) -> Iterator[str]:
     for place in range(len(tokens) - 1):
         token = tokens[place]
-        if tokens[place + 1].value != "(" or token.kind not in (TokenKind.WORD, TokenKind.NAME):
+        if tokens[place + 1].value != "(" or token.kind not in (
+            sqltext.TokenKind.WORD,
+            sqltext.TokenKind.NAME,
+        ):
             continue
         parts = [token.name]
         while place >= 2 and tokens[place - 1].value == ".":
             place -= 2
             parts.insert(0, tokens[place].name)
         name = ".".join(parts).casefold()
-        if token.kind is TokenKind.NAME or len(parts) > 1 or name not in _SYNTAX:
+        if token.kind is sqltext.TokenKind.NAME or len(parts) > 1 or name not in _SYNTAX:
             yield name
 
 
@@ -197,7 +192,7 @@ def _names_in_scope(clause: exp.With, around: list[exp.Expr]) -> list[exp.Expr]:
 
 def _table_name(table: exp.Table) -> str:
     if not isinstance(table.this, exp.Identifier):
-        return f"{table.this.sql(dialect=SPARK)}"
+        return f"{table.this.sql(dialect=sqltext.SPARK)}"
     return ".".join(part.name for part in table.parts)
 
 
@@ -260,9 +255,9 @@ def _inner(parsed: exp.Expr) -> Iterator[str]:
 
 def _data_type(parsed: exp.Expr) -> str:
     try:
-        found = annotate_types(parsed.copy(), dialect=SPARK).type
+        found = annotate_types(parsed.copy(), dialect=sqltext.SPARK).type
     except Exception:  # noqa: BLE001 - `ceil()` fails there; Spark reports what is wrong with it
         return ""
     if found is None or found.this is exp.DataType.Type.UNKNOWN:
         return ""
-    return str(found.sql(SPARK)).lower()
+    return str(found.sql(sqltext.SPARK)).lower()

@@ -33,14 +33,8 @@ from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.run.runevents import Estimate, Warned, signal_handlers
 from snaploom.run.session.providers import OpenSession, index_places, session_beside, with_drivers
+from snaploom.run.weaving import requests
 from snaploom.run.weaving.preflight import PlanRequest
-from snaploom.run.weaving.requests import (
-    MOST_PARALLEL_SNAPSHOTS,
-    RunOptions,
-    RunRequest,
-    refuse_unacknowledged,
-    span_of,
-)
 from snaploom.run.weaving.runs import estimate_run, plan_output, preview, weave_outputs
 from snaploom.validate.outputs import upstream_outputs
 
@@ -247,7 +241,7 @@ class Project:
                 attached.
             ArgumentInvalid, InvalidDeclarations: `now` is no time, or there is no such output.
         """
-        options = RunOptions(
+        options = requests.RunOptions(
             limit=limit,
             keep_going=keep_going,
             parallel=parallel,
@@ -279,7 +273,7 @@ class Project:
             ArgumentInvalid: the span ends before it begins, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
         """
-        options = RunOptions(
+        options = requests.RunOptions(
             selection=_span(start, end),
             limit=limit,
             keep_going=keep_going,
@@ -305,7 +299,7 @@ class Project:
         """
         _refuse_below_one(limit, "limit")
         bundle = self._runnable([output])[0]
-        options = RunOptions(_span(start, end), limit, allow=self._declarations.allow)
+        options = requests.RunOptions(_span(start, end), limit, allow=self._declarations.allow)
         request = PlanRequest(bundle, _moment(now), options)
         return estimate_run(request, self._session(spark))
 
@@ -333,9 +327,9 @@ class Project:
             ArgumentInvalid: the readers are not acknowledged, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
         """
-        refuse_unacknowledged(acknowledge_readers, "acknowledge_readers")
+        requests.refuse_unacknowledged(acknowledge_readers, "acknowledge_readers")
         selection = Selection(restated=instant_of(time, "time"))
-        options = RunOptions(selection=selection, reason=reason)
+        options = requests.RunOptions(selection=selection, reason=reason)
         return self._run([output], _moment(now), options, spark, progress, raises)[0]
 
     def diff(
@@ -361,7 +355,7 @@ class Project:
         if against is not None:
             other = against if isinstance(against, Project) else load(against)
             before = other._declarations.bundle(output)
-        request = PlanRequest(after, moment, RunOptions(allow=self._declarations.allow))
+        request = PlanRequest(after, moment, requests.RunOptions(allow=self._declarations.allow))
         look = partial(preview, request, self._session(spark))
         return Diff(compare(after, before, moment, None if offline else look))
 
@@ -503,21 +497,23 @@ class Project:
         self,
         names: Sequence[str],
         moment: EpochNanos,
-        options: RunOptions,
+        options: requests.RunOptions,
         spark: SparkSession | None,
         progress: Progress,
         raises: bool,
     ) -> Runs:
         _refuse_below_one(options.limit, "limit")
         _refuse_below_one(options.parallel, "parallel")
-        _refuse_below_one(options.parallel_snapshots, "parallel_snapshots", MOST_PARALLEL_SNAPSHOTS)
+        _refuse_below_one(
+            options.parallel_snapshots, "parallel_snapshots", requests.MOST_PARALLEL_SNAPSHOTS
+        )
         bundles = self._runnable(names)
         emit = writing_lines(_lines(progress))
         declarations = self._declarations
         options = replace(options, allow=declarations.allow)
         indexes = index_places(declarations, lambda text: emit(Warned(text)))
         with signal_handlers() as interruption:
-            request = RunRequest(bundles, moment, emit, interruption, options=options)
+            request = requests.RunRequest(bundles, moment, emit, interruption, options=options)
             reports = weave_outputs(request, indexes, self._session(spark))
         runs = Runs(tuple(map(Run, reports)))
         return runs.raise_for_failures() if raises else runs
@@ -566,7 +562,7 @@ def _refuse_below_one(number: object, argument: str, most: int | None = None) ->
 
 
 def _span(start: Time, end: Time) -> Selection:
-    return span_of(instant_of(start, "start"), instant_of(end, "end"), "end")
+    return requests.span_of(instant_of(start, "start"), instant_of(end, "end"), "end")
 
 
 def _lines(progress: Progress) -> Callable[[str], None]:

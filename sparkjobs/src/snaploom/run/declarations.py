@@ -27,6 +27,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.ondemand import VERSION
+from snaploom.output.documents import first_fault
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.policy.secretdetection import SECRET_CODE
@@ -216,7 +217,7 @@ class BundleFile:
         try:
             bundle = Bundle.parse(self.raw)
         except ValidationError as error:
-            raise self._unreadable(_first_fault(error)) from None  # the cause shows values
+            raise self._unreadable(first_fault(error)) from None  # the cause shows values
         found = bundle.runnable.metadata.uid
         if found and found != uid:
             raise self._unreadable(f"{bundle.runnable.identity} with the UID {found}, not {uid}")
@@ -276,12 +277,6 @@ def _hardened(finding: Finding) -> Finding:
     if finding.code not in SECRETS:
         return finding
     return finding.model_copy(update={"severity": Severity.ERROR})
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else fault["msg"]
 
 
 # Maps Reports to the exit code of a process; the codes are listed in `cli/main.py`.

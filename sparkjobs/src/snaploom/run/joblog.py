@@ -13,6 +13,7 @@ from typing import TextIO
 
 from snaploom.confidential import json_visible, visible_lines, without_secrets
 from snaploom.errors import SnaploomError
+from snaploom.loading.nearmisses import counted
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
@@ -76,14 +77,14 @@ class EventLines:
                 return of_output(output, inner, line)
             case runevents.RunPlanned(output, snapshots, joins):
                 return (
-                    f"{output}: {_number(snapshots, 'snapshot')} due, {_number(joins, 'join')} each"
+                    f"{output}: {counted(snapshots, 'snapshot')} due, {counted(joins, 'join')} each"
                 )
             case runevents.SnapshotStarted(number, snapshots, time):
                 self._place = f"snapshot {number} of {snapshots}"
                 return f"{self._place}: {format_instant(time)}"
             case runevents.JoinPlanned(number, joins, field_name) if number == joins:
                 return (
-                    f"{self._place}: {_number(joins, 'join')} planned, last {field_name}; weaving"
+                    f"{self._place}: {counted(joins, 'join')} planned, last {field_name}; weaving"
                 )
         return outcome_line(event)
 
@@ -122,7 +123,7 @@ def outcome_line(event: runevents.Event) -> str | None:
             return f"waiting for run {holder}, which is at work on this output"
         case runevents.FilesCollected(collected):
             return (
-                f"removed {_number(collected.files, 'file')} of deleted and replaced snapshots, "
+                f"removed {counted(collected.files, 'file')} of deleted and replaced snapshots, "
                 f"{collected.bytes:,} bytes"
             )
         case runevents.IndexFollowed(label, done):
@@ -157,10 +158,6 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
         for label, text in details:
             if text:
                 yield f"  {label + ':':<10}{text}"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # Routes log records of Snaploom's modules and py4j to a run's own lines.

@@ -37,7 +37,7 @@ from snaploom.spark.trees import (
     judge_parsed,
     judge_resolved,
 )
-from snaploom.types.schemas import parse_schema
+from snaploom.types.schemas import parse_schema, quote
 
 # Finds nondeterministic parts of a resolved plan.
 
@@ -188,7 +188,7 @@ def checked_query(
     try:
         for alias, view in views.items():
             frames[alias].createTempView(view)
-        heads = (f"{_quoted(alias)} AS (SELECT * FROM {view})" for alias, view in views.items())
+        heads = (f"{quote(alias)} AS (SELECT * FROM {view})" for alias, view in views.items())
         whole = f"WITH {', '.join(heads)} SELECT * FROM (\n{clean}\n)"
         made = trees.frame(trees.parse(whole, is_query=True))
     finally:
@@ -282,7 +282,3 @@ def _cause(error: Exception) -> str:
     text = error.java_exception.toString() if hasattr(error, "java_exception") else str(error)
     line = next((line.strip() for line in str(text).splitlines() if line.strip()), "no message")
     return _NOT_FOR_PEOPLE.sub("", line)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -18,13 +18,7 @@ from snaploom.models.fieldtransformer import (
     Transformer,
 )
 from snaploom.models.findings import Finding
-from snaploom.policy.fields import (
-    Findings,
-    duplicate_findings,
-    expression_findings,
-    range_findings,
-    regex_findings,
-)
+from snaploom.policy import fields
 from snaploom.policy.references import Scope, key_column_findings
 from snaploom.sources.registry import declared
 from snaploom.types.merge import can_cast, common_cast, is_numeric
@@ -35,14 +29,14 @@ from snaploom.types.schemas import folded_path, path_text, quote, split_path
 _GROUP = re.compile(r"\$([0-9]+)")
 
 
-def transformer_findings(resource: FieldTransformer, scope: Scope) -> Findings:
+def transformer_findings(resource: FieldTransformer, scope: Scope) -> fields.Findings:
     """Everything that is wrong with one transformer by itself."""
     transformers = [
         (f"spec.transformers[{index}]", transformer)
         for index, transformer in enumerate(resource.spec.transformers)
     ]
     patterns = [pattern for path, each in transformers for pattern in _patterns(each, path)]
-    invalid, groups = regex_findings(patterns, resource, scope.judge_text)
+    invalid, groups = fields.regex_findings(patterns, resource, scope.judge_text)
     return (
         *invalid,
         *(
@@ -83,7 +77,9 @@ def _findings(
         yield _beside(transformer, owner, path)
     if transformer.snapshot_range is not None:
         snapshots = transformer.snapshot_range
-        yield from range_findings(snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange")
+        yield from fields.range_findings(
+            snapshots.from_, snapshots.to, owner, f"{path}.snapshotRange"
+        )
 
 
 def _replacement(
@@ -112,8 +108,8 @@ def _beside(transformer: Transformer, owner: FieldTransformer, path: str) -> Fin
     )
 
 
-def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> Findings:
-    facts, findings = expression_findings(sql, owner, path, scope)
+def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> fields.Findings:
+    facts, findings = fields.expression_findings(sql, owner, path, scope)
     if facts is None:
         return findings
     others = facts.columns_besides("value")
@@ -134,7 +130,7 @@ def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> F
 # MetadataApplicator: its regular expressions compile.
 
 
-def applicator_findings(applicator: MetadataApplicator, scope: Scope) -> Findings:
+def applicator_findings(applicator: MetadataApplicator, scope: Scope) -> fields.Findings:
     """Everything that is wrong with one applicator by itself."""
     patterns = (
         pattern
@@ -150,19 +146,19 @@ def applicator_findings(applicator: MetadataApplicator, scope: Scope) -> Finding
             ),
         )
     )
-    findings, _ = regex_findings(patterns, applicator, scope.judge_text)
+    findings, _ = fields.regex_findings(patterns, applicator, scope.judge_text)
     return findings
 
 
 # DataSource: the checks of its kind, and of the references that every kind has.
 
 
-def source_findings(source: DataSource, scope: Scope) -> Findings:
+def source_findings(source: DataSource, scope: Scope) -> fields.Findings:
     """Everything that is wrong with one source, references included."""
     return (*declared(source).findings(scope), *_references(source, scope))
 
 
-def _references(source: DataSource, scope: Scope) -> Findings:
+def _references(source: DataSource, scope: Scope) -> fields.Findings:
     variant = source.spec.variant
     path = f"spec.{DataSource.variant_of(source.spec)}"
     references = (
@@ -275,9 +271,9 @@ def _text_of(component: KeyComponent) -> DataType:
 
 def _component(
     owner: DataRelationship, component: KeyComponent, path: str, scope: Scope
-) -> Findings:
+) -> fields.Findings:
     names = [field.field_name for field in component.fields_]
-    duplicates = duplicate_findings(names, owner, f"{path}.fields")
+    duplicates = fields.duplicate_findings(names, owner, f"{path}.fields")
     return (
         *(f.model_copy(update={"path": f"{f.path}.fieldName"}) for f in duplicates),
         *_normalizable(owner, component, f"{path}.normalize"),
@@ -289,8 +285,8 @@ def _component(
 
 def _query(
     owner: DataRelationship, component: KeyComponent, names: list[str], path: str, scope: Scope
-) -> Findings:
-    facts, findings = expression_findings(component.query or "", owner, path, scope)
+) -> fields.Findings:
+    facts, findings = fields.expression_findings(component.query or "", owner, path, scope)
     if facts is None:
         hint = _backticks(component.query or "", names).removeprefix("; ")
         return tuple(f.model_copy(update={"hint": hint or f.hint}) for f in findings)

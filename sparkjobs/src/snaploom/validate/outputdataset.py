@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
-from snaploom.models.common import (
-    NANOS_PER_MILLISECOND,
-    NANOS_PER_SECOND,
-    DataType,
-    PathMissingMode,
-    TimeOffset,
-)
+from snaploom.models import common
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import (
@@ -187,8 +181,8 @@ def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -
 # Snapshots that an output takes: starts, zones, exclusions, settings that take none at all.
 
 RESOLUTIONS = {
-    TimestampFormat.UNIX_SECONDS: (NANOS_PER_SECOND, "a second"),
-    TimestampFormat.UNIX_MILLISECONDS: (NANOS_PER_MILLISECOND, "a millisecond"),
+    TimestampFormat.UNIX_SECONDS: (common.NANOS_PER_SECOND, "a second"),
+    TimestampFormat.UNIX_MILLISECONDS: (common.NANOS_PER_MILLISECOND, "a millisecond"),
 }
 """Shortest time that partition folders can distinguish; ISO 8601 has as many digits as needed."""
 
@@ -221,7 +215,7 @@ def _cron(ticks: FromCron, output: OutputDataset) -> Findings:
 
 
 def _common(
-    rules: IntervalRules, length: TimeOffset, output: OutputDataset, scope: Scope, form: str
+    rules: IntervalRules, length: common.TimeOffset, output: OutputDataset, scope: Scope, form: str
 ) -> Findings:
     path = f"{_FILTER}.{form}"
     length_field = "intervalLength" if form == "fromInterval" else "length"
@@ -240,7 +234,7 @@ def _common(
     )
 
 
-def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Iterator[Finding]:
+def _resolution(length: common.TimeOffset, output: OutputDataset, path: str) -> Iterator[Finding]:
     partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
     if partitioned is None or partitioned.timestamp_format not in RESOLUTIONS:
         return
@@ -430,7 +424,7 @@ def timed_findings(output: OutputDataset, tree: JoinTree, scope: Scope) -> Itera
         columns.extend((node.source, fields[name]) for name in rule.time_fields)
         declared = [(scope.columns_of(name), column) for name, column in columns]
         found = [None if known is None else known.type_of(column) for known, column in declared]
-        types = [DataType.variant_of(one) for one in found if one is not None]
+        types = [common.DataType.variant_of(one) for one in found if one is not None]
         fault = rule.fault(types) if len(types) == len(columns) else ""
         if fault:
             message, _, hint = fault.partition(": ")
@@ -455,7 +449,7 @@ def _window_findings(
     known = scope.columns_of(node.source)
     for index, one in enumerate(rule.aggregates):
         type_ = None if known is None or one.field is None else known.type_of(one.field)
-        variant = "" if type_ is None else DataType.variant_of(type_)
+        variant = "" if type_ is None else common.DataType.variant_of(type_)
         message, _, hint = (one.fault(variant) if variant else "").partition(": ")
         if message:
             yield output.finding(
@@ -547,7 +541,7 @@ def _unused(
     may_miss = {
         other.data_source
         for other in output.spec.data_model.other_data_sources
-        if other.path_missing_mode is PathMissingMode.CONTINUE_IGNORE
+        if other.path_missing_mode is common.PathMissingMode.CONTINUE_IGNORE
     }
     if len(joined) >= 2 or joined & may_miss:  # such a source waits for a relationship
         return

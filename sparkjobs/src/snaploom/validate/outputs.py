@@ -16,15 +16,7 @@ from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import DataCompression, DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import minus_bounded
-from snaploom.policy.addresses import (
-    METADATA_NAMES,
-    OF_ADMINISTRATOR,
-    EndpointRules,
-    literal_address,
-    plain_host,
-    refusal_of_address,
-    store_kind,
-)
+from snaploom.policy import addresses
 from snaploom.policy.fields import Findings, texts_with, zone_findings
 from snaploom.policy.references import ReadGraph, reads_of
 from snaploom.sources.prefix import normal_uri
@@ -42,7 +34,7 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
 
     The list `endpoints` of `allow` may name hosts that are Azure's under another name.
     """
-    rules = EndpointRules(entries=allow.endpoints)
+    rules = addresses.EndpointRules(entries=allow.endpoints)
     return tuple(
         resource.finding(
             "SL190",
@@ -57,13 +49,13 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
     )
 
 
-def _refused(text: str, rules: EndpointRules) -> Iterator[tuple[str, str]]:
+def _refused(text: str, rules: addresses.EndpointRules) -> Iterator[tuple[str, str]]:
     found = _URI.match(text)
-    kind = None if found is None else store_kind(found[1])
+    kind = None if found is None else addresses.store_kind(found[1])
     if found is None or (kind is not None and kind.has_buckets):
         return
     for host in found[2].rpartition("@")[2].split(","):
-        plain = plain_host(_PORT.sub("", host) if _has_port(host) else host)
+        plain = addresses.plain_host(_PORT.sub("", host) if _has_port(host) else host)
         why = _refusal_of(plain)
         if not why and kind is not None and kind.hosts and not plain.endswith(kind.hosts):
             why = "" if rules.names(plain, 443) else f"it is no host of {kind.name}'s stores"
@@ -77,10 +69,14 @@ def _has_port(host: str) -> bool:
 
 
 def _refusal_of(host: str) -> str:
-    if "." in host and host in METADATA_NAMES:
+    if "." in host and host in addresses.METADATA_NAMES:
         return "it is a metadata service"
-    address = literal_address(host)
-    return "" if address is None else refusal_of_address(address, OF_ADMINISTRATOR, host, 0)
+    address = addresses.literal_address(host)
+    return (
+        ""
+        if address is None
+        else addresses.refusal_of_address(address, addresses.OF_ADMINISTRATOR, host, 0)
+    )
 
 
 # The folder of an output: an absolute folder of its own, in a form that can be read.

@@ -7,14 +7,8 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import Index, ParquetForm, SkippingIndex
+from snaploom.policy import fields
 from snaploom.policy.addresses import EndpointRules, refusal_of_host
-from snaploom.policy.fields import (
-    Findings,
-    duplicate_findings,
-    expression_findings,
-    run_findings,
-    variable_findings,
-)
 from snaploom.policy.fileformats import format_of
 from snaploom.policy.formatfaults import format_findings, target_place
 from snaploom.policy.pods import spark_findings
@@ -44,7 +38,7 @@ _PARAMETERS: dict[tuple[str, str], tuple[Callable[[str], bool], str]] = {
 }
 
 
-def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
+def index_findings(resource: SkippingIndex, scope: Scope) -> fields.Findings:
     """Everything that is wrong with one skipping index, references included."""
     of_indexes = (
         finding
@@ -58,17 +52,17 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
     return (
         *_target(resource, scope),
         *of_indexes,
-        *duplicate_findings(subjects, resource, "spec.indexes"),
+        *fields.duplicate_findings(subjects, resource, "spec.indexes"),
         *_names(resource),
         *_where(resource, scope),
         *_credentials(resource),
         *server_findings(resource, EndpointRules(entries=scope.allow.endpoints)),
-        *run_findings(resource.spec.run, resource),
+        *fields.run_findings(resource.spec.run, resource),
         *spark_findings(resource, scope.allow),
     )
 
 
-def _target(resource: SkippingIndex, scope: Scope) -> Findings:
+def _target(resource: SkippingIndex, scope: Scope) -> fields.Findings:
     target = resource.spec.target
     if target.data_source is not None:
         path = "spec.target.dataSource"
@@ -88,14 +82,14 @@ def _target(resource: SkippingIndex, scope: Scope) -> Findings:
     return format_findings(target.path.format, dict(target.path.options), scope.allow, place)
 
 
-def _source_without_files(resource: SkippingIndex, source: DataSource) -> Findings:
+def _source_without_files(resource: SkippingIndex, source: DataSource) -> fields.Findings:
     found = declared(source)
     if found.files is not None:
         return ()
     return _without_files(resource, "dataSource", f"{source.name}, which is {found.called}")
 
 
-def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
+def _without_files(resource: SkippingIndex, field: str, found: str) -> fields.Findings:
     return (
         resource.finding(
             "SL177",
@@ -110,7 +104,7 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
 def _index(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> list[Finding]:
     findings = [*_expression(index, owner, path, scope), *_parameters(index, owner, path)]
     if index.columns is not None:
-        findings.extend(duplicate_findings(index.columns, owner, f"{path}.columns"))
+        findings.extend(fields.duplicate_findings(index.columns, owner, f"{path}.columns"))
     if index.type not in BUILT_IN_TYPES:
         findings.append(
             owner.finding(
@@ -145,10 +139,10 @@ def _impossible(
     )
 
 
-def _expression(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> Findings:
+def _expression(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> fields.Findings:
     if index.expression is None:
         return ()
-    return expression_findings(index.expression, owner, f"{path}.expression", scope)[1]
+    return fields.expression_findings(index.expression, owner, f"{path}.expression", scope)[1]
 
 
 def _parameters(index: Index, owner: SkippingIndex, path: str) -> Iterator[Finding]:
@@ -194,10 +188,10 @@ def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
     )
 
 
-def _where(resource: SkippingIndex, scope: Scope) -> Findings:
+def _where(resource: SkippingIndex, scope: Scope) -> fields.Findings:
     if resource.spec.where is None:
         return ()
-    return expression_findings(
+    return fields.expression_findings(
         resource.spec.where, resource, "spec.where", scope, refused=CHANGES_VERDICTS
     )[1]
 
@@ -236,7 +230,7 @@ def _credentials(resource: SkippingIndex) -> list[Finding]:
     credentials = None if cluster is None else cluster.credentials
     path = "spec.store.openSearch.credentials"
     if credentials is None or credentials.from_plaintext is None:
-        return [*variable_findings(credentials, resource, path)]
+        return [*fields.variable_findings(credentials, resource, path)]
     return [
         resource.finding(
             "SL183",

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def java_zone(spark):
-    """Sets the zone of Java for one test."""
     zones = spark.sparkContext._gateway.jvm.java.util.TimeZone
     before = zones.getDefault()
     yield lambda name: zones.setDefault(zones.getTimeZone(name))

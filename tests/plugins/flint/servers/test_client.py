@@ -76,7 +76,6 @@ def test_every_refresh_policy_is_taken(client: OpenSearchClient, policy: Refresh
     name = unused_name()
     assert list(write_all(client, name, [Write(Action.INDEX, {"n": 1}, "one")], policy)) == []
     found = client.get(name, "one")
-    assert found is not None
     assert found.source == {"n": 1}
     if policy is not RefreshPolicy.NONE:
         assert [hit.document_id for hit in read_hits(client, name)] == ["one"]

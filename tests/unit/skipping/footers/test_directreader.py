@@ -37,7 +37,6 @@ def reader(type_name: str, data_type: str, *names: str) -> DirectReader | None:
 
 def found_in(path: Path, data_type: str, *names: str) -> Scanned | None:
     values = reader("VALUE_SET", data_type, *names)
-    assert values is not None
     found = values.read(str(path), state(path))
     return None if found is None else found[0]
 
@@ -56,7 +55,6 @@ def test_a_file_in_many_batches_is_whole(tmp_path: Path) -> None:
 def test_wide_values_are_read_in_small_batches(tmp_path: Path) -> None:
     path = written(tmp_path / "f", pa.array([bytes([at]) * (1 << 20) for at in range(40)]))
     found = found_in(path, "binary", "c")
-    assert found is not None
     assert [value[0] for value in found.fields["set"]] == list(range(40))
 
 
@@ -69,9 +67,7 @@ def test_wide_values_are_read_in_small_batches(tmp_path: Path) -> None:
         (("s t.u",), "string", 1, [b"p", b"q"]),
     ],
 )
-def test_nested_and_oddly_named_columns_are_found(
-    names: tuple[str, ...], data_type: str, nulls: int, expected: list[object], tmp_path: Path
-) -> None:
+def test_nested_and_oddly_named_columns_are_found(names, data_type, nulls, expected, tmp_path):
     structs = [{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 2, "y": None}]
     table = pa.table({"S": structs, "Odd name": [1, 2, 3, None], "s t.u": ["p", "q", None, "q"]})
     pq.write_table(table, tmp_path / "f")
@@ -80,9 +76,7 @@ def test_nested_and_oddly_named_columns_are_found(
 
 
 @pytest.mark.parametrize("names", [("s", "x"), ("s.x",)])
-def test_names_that_arrow_does_not_distinguish_are_left_to_spark(
-    names: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_names_that_arrow_does_not_distinguish_are_left_to_spark(names, tmp_path):
     pq.write_table(pa.table({"s": [{"x": 1}], "s.x": [2]}), tmp_path / "f")
     assert found_in(tmp_path / "f", "bigint", *names) is None
 
@@ -130,7 +124,6 @@ def test_old_dates_are_read_where_spark_recorded_the_calendar(tmp_path: Path) ->
 def test_a_file_that_was_replaced_gives_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "f", pa.array([1]))
     values = reader("VALUE_SET", "bigint", "c")
-    assert values is not None
     now = state(path)
     assert values.read(str(path), now) is not None
     assert values.read(str(path), FileState(now.length, now.modified + 1)) is None

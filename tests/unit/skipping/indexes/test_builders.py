@@ -51,7 +51,6 @@ def _columns(index, rows):
 
 
 def _comparable(row):
-    """A row in which order of members does not count, and NaN is NaN."""
     return {
         name: sorted(map(repr, value)) if isinstance(value, list) else repr(value)
         for name, value in row.items()

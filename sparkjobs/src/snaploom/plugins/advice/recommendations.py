@@ -10,20 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core import valueorder
+from snaploom.skipping.core import predicates, valueorder
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term, Value
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
-from snaploom.skipping.core.predicates import (
-    And,
-    Comparison,
-    Leaf,
-    Not,
-    Operator,
-    Or,
-    Predicate,
-    Unknown,
-    predicate_text,
-)
 from snaploom.skipping.indexes.base import evaluate, index_type
 
 # Queries for which advice is given: those of a log, or some that are drawn from the data.
@@ -41,16 +30,18 @@ class Query:
     """The condition of one query on the rows of the target."""
 
     text: str
-    predicate: Predicate
+    predicate: predicates.Predicate
 
     @property
     def terms(self) -> frozenset[Term]:
-        return frozenset(leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, Leaf))
+        return frozenset(
+            leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, predicates.Leaf)
+        )
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Reasons why parts of it are not understood."""
-        opaque = [leaf for leaf in leaves(self.predicate) if isinstance(leaf, Unknown)]
+        opaque = [leaf for leaf in leaves(self.predicate) if isinstance(leaf, predicates.Unknown)]
         return tuple(dict.fromkeys(f"{leaf.text}: {leaf.reason}" for leaf in opaque))
 
 
@@ -64,13 +55,13 @@ class Log:
     """Lines that are left out, and why."""
 
 
-def leaves(predicate: Predicate) -> Iterator[Predicate]:
+def leaves(predicate: predicates.Predicate) -> Iterator[predicates.Predicate]:
     """Parts that concern one term, are constant, or are not understood."""
     match predicate:
-        case And(parts) | Or(parts):
+        case predicates.And(parts) | predicates.Or(parts):
             for part in parts:
                 yield from leaves(part)
-        case Not(part):
+        case predicates.Not(part):
             yield from leaves(part)
         case leaf:
             yield leaf
@@ -85,21 +76,26 @@ def drawn_queries(sample: Mapping[Term, pa.Array], seed: int) -> tuple[Query, ..
         if not len(known):
             continue
         queries += [
-            _query(Comparison(term, Operator.EQ, value))
+            _query(predicates.Comparison(term, predicates.Operator.EQ, value))
             for value in known.take(random.integers(0, len(known), POINTS)).to_pylist()
         ]
         if term.data_type != "boolean":
             queries += [
                 _query(
-                    And((Comparison(term, Operator.GE, low), Comparison(term, Operator.LE, high)))
+                    predicates.And(
+                        (
+                            predicates.Comparison(term, predicates.Operator.GE, low),
+                            predicates.Comparison(term, predicates.Operator.LE, high),
+                        )
+                    )
                 )
                 for low, high in _ranges(term, known, random)
             ]
     return tuple(queries)
 
 
-def _query(predicate: Predicate) -> Query:
-    return Query(predicate_text(predicate), predicate)
+def _query(predicate: predicates.Predicate) -> Query:
+    return Query(predicates.predicate_text(predicate), predicate)
 
 
 def _ranges(

@@ -58,11 +58,7 @@ def place_of_output(
     settings: Properties,
     warn: Callable[[str], None],
 ) -> PublishedPlace | None:
-    """The folder of an output, or of the output that a SkippingIndex is about.
-
-    Returns:
-        None for a SkippingIndex over something else than an output.
-    """
+    """The folder of an output, or of the one that a SkippingIndex is about; None without one."""
     if name not in declarations.output_names and name in index_names(declarations):
         bundle = declarations.bundle(name, SkippingIndex.__name__)
         if bundle.index.spec.target.output_dataset is None:

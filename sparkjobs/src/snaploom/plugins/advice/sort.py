@@ -31,16 +31,8 @@ from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
 from snaploom.output.state import FolderState
+from snaploom.plugins.advice import requests
 from snaploom.plugins.advice.advise import in_session_at
-from snaploom.plugins.advice.requests import (
-    Checksum,
-    LeftSnapshot,
-    PublishedPlace,
-    Rewritten,
-    SnapshotsSorted,
-    SortedSnapshot,
-    SortResult,
-)
 from snaploom.run.indexes.indexrequests import IndexedPlace
 from snaploom.run.indexes.jobs import follow_publication, in_session
 from snaploom.run.job import Job, JobGroup
@@ -68,7 +60,7 @@ _ABOUT_THE_OLD_FILES = frozenset({
 """Options that decide where files are and which are read; others what is in them."""
 
 
-def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
+def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> requests.SortResult:
     """Write the rows of a target, clustered, as a new folder of the same format and partitions."""
     session = target.relation(()).spark
     places = _Places(session, qualified_uri(session, folder))
@@ -80,10 +72,10 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
         result = rewrite(target, staged, request)
         places.refuse_used()
         places.move(staged)
-    return SortResult(places.uri, result)
+    return requests.SortResult(places.uri, result)
 
 
-def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten:
+def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> requests.Rewritten:
     """Write the rows of a target, clustered, and verify that none is missing."""
     clustering = clustering_of(target, request)
     listed = target.list_files("")
@@ -121,7 +113,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
             "files need some, or convert them to Parquet first",
         )
     sizes = _sizes(relation.spark, written.inputFiles())
-    return Rewritten(before, listed.num_rows, len(sizes), size, sum(sizes))
+    return requests.Rewritten(before, listed.num_rows, len(sizes), size, sum(sizes))
 
 
 def clustering_of(target: SparkTarget, request: SortRequest) -> clusteredwrite.Clustering:
@@ -139,7 +131,7 @@ def clustering_of(target: SparkTarget, request: SortRequest) -> clusteredwrite.C
     return clusteredwrite.clustering_by(terms, request)
 
 
-def checksum(frame: DataFrame) -> Checksum:
+def checksum(frame: DataFrame) -> requests.Checksum:
     """A checksum of rows that their order does not change; all columns and NULLs count."""
     columns = [_comparable(frame, field) for field in frame.schema.fields]
     # A hash leaves NULL out, so that (1, NULL) would be (NULL, 1).
@@ -151,7 +143,7 @@ def checksum(frame: DataFrame) -> Checksum:
         sql.bit_xor(sql.xxhash64(hashed, *reversed(columns))),
     ).first()
     count, total, mixed = row if row is not None else (0, None, None)
-    return Checksum(int(count), int(total or 0), int(mixed or 0))
+    return requests.Checksum(int(count), int(total or 0), int(mixed or 0))
 
 
 def _comparable(frame: DataFrame, field: spark_types.StructField) -> Column:
@@ -298,7 +290,7 @@ class Rewriting:
     clustering: clusteredwrite.Clustering
     request: SortRequest
 
-    def write(self, uri: str) -> tuple[Rewrite, Checksum]:
+    def write(self, uri: str) -> tuple[Rewrite, requests.Checksum]:
         """Write the rows into a folder that does not exist yet, and read them back."""
         data_format = DataFormat(self.settings.data_format)
         files = [f"{self.store.uri}{file.path}" for file in self.record.files]
@@ -367,13 +359,13 @@ _SHOWN = 5
 
 
 def sort_snapshots(
-    place: PublishedPlace,
+    place: requests.PublishedPlace,
     request: SortRequest,
     times: Sequence[EpochNanos],
     report: Callable[[str, int, int], None],
     on_tick: Callable[[], None],
     interruption: Interruption,
-) -> SnapshotsSorted:
+) -> requests.SnapshotsSorted:
     """Replace snapshots by the same rows in another order, one after the other.
 
     Each is replaced by one entry of the manifest log, when its new files were read back and
@@ -388,7 +380,7 @@ def sort_snapshots(
         if isinstance(event, Warned):
             warnings.append(event.message)
 
-    def work(spark: SparkSession, group: JobGroup) -> SnapshotsSorted:
+    def work(spark: SparkSession, group: JobGroup) -> requests.SnapshotsSorted:
         job = Job(now=now(), clock=now, emit=note, interruption=interruption, group=group)
         with translated(place.owner):
             sorter = _Sorter(spark, place, request, job)
@@ -399,14 +391,14 @@ def sort_snapshots(
 
     with warnings_as_events(note):
         done = in_session(place.run, place.settings, place.allow, work, on_tick, interruption)
-    return SnapshotsSorted(
+    return requests.SnapshotsSorted(
         done.uri, done.run_id, done.replaced, done.left, (*done.notes, *warnings)
     )
 
 
 class _Sorter:
     def __init__(
-        self, spark: SparkSession, place: PublishedPlace, request: SortRequest, job: Job
+        self, spark: SparkSession, place: requests.PublishedPlace, request: SortRequest, job: Job
     ) -> None:
         self._place = place
         self._request = request
@@ -418,7 +410,7 @@ class _Sorter:
 
     def sort(
         self, times: Sequence[EpochNanos], report: Callable[[int, int], None]
-    ) -> SnapshotsSorted:
+    ) -> requests.SnapshotsSorted:
         state = self._folder.log.read()
         if state.settings is None or not state.live:
             raise SortNotPossible(
@@ -430,7 +422,7 @@ class _Sorter:
         chosen = _chosen(state, times)
         rewritings = [self._rewriting(state.settings, record) for record in chosen]
         self_test(self._folder.store)
-        outcomes: list[SortedSnapshot | LeftSnapshot] = []
+        outcomes: list[requests.SortedSnapshot | requests.LeftSnapshot] = []
         files, done = sum(len(record.files) for record in chosen), 0
         for number, (record, rewriting) in enumerate(zip(chosen, rewritings, strict=True)):
             report(done, files)
@@ -440,19 +432,21 @@ class _Sorter:
             outcomes.append(self._replace(rewriting))
             done += len(record.files)
         report(done, files)
-        replaced = tuple(each for each in outcomes if isinstance(each, SortedSnapshot))
-        left = tuple(each for each in outcomes if isinstance(each, LeftSnapshot))
+        replaced = tuple(each for each in outcomes if isinstance(each, requests.SortedSnapshot))
+        left = tuple(each for each in outcomes if isinstance(each, requests.LeftSnapshot))
         notes = self._notes() if replaced else ()
-        return SnapshotsSorted(self._folder.store.uri, self._run.run_id, replaced, left, notes)
+        return requests.SnapshotsSorted(
+            self._folder.store.uri, self._run.run_id, replaced, left, notes
+        )
 
     def _rewriting(self, settings: FolderSettings, record: SnapshotRecord) -> Rewriting:
         return rewriting_of(self._session, self._folder.store, settings, record, self._request)
 
-    def _replace(self, rewriting: Rewriting) -> SortedSnapshot | LeftSnapshot:
+    def _replace(self, rewriting: Rewriting) -> requests.SortedSnapshot | requests.LeftSnapshot:
         old = rewriting.record
         if not old.rows:
-            return LeftSnapshot(old.time, "it has no rows", is_failure=False)
-        proofs: list[Checksum] = []
+            return requests.LeftSnapshot(old.time, "it has no rows", is_failure=False)
+        proofs: list[requests.Checksum] = []
 
         def write(uri: str) -> Rewrite:
             rewrite, proof = rewriting.write(uri)
@@ -463,9 +457,13 @@ class _Sorter:
         try:
             new = replace_version(self._folder, self._run, old, write, message=order).record
         except SnapshotChanged as error:
-            return LeftSnapshot(old.time, f"it changed meanwhile, {error.found}", is_failure=True)
-        rewritten = Rewritten(proofs[0], len(old.files), len(new.files), _size(old), _size(new))
-        return SortedSnapshot(new.time, new.seq, rewritten)
+            return requests.LeftSnapshot(
+                old.time, f"it changed meanwhile, {error.found}", is_failure=True
+            )
+        rewritten = requests.Rewritten(
+            proofs[0], len(old.files), len(new.files), _size(old), _size(new)
+        )
+        return requests.SortedSnapshot(new.time, new.seq, rewritten)
 
     def _notes(self) -> tuple[str, ...]:
         uri = self._folder.store.uri
@@ -482,7 +480,7 @@ class _Sorter:
         )
 
 
-def _open(place: PublishedPlace, session: SparkSession) -> Folder:
+def _open(place: requests.PublishedPlace, session: SparkSession) -> Folder:
     store = open_place(place.folder, create=False)
     if place.output is not None and not is_unused(store):
         inspect_folder(
@@ -523,18 +521,10 @@ def sort_files(
     request: SortRequest,
     on_tick: Callable[[], None],
     interruption: Interruption,
-) -> SortResult:
-    """Write files, clustered, as a new folder.
+) -> requests.SortResult:
+    """Write files, clustered, as a new folder; `on_tick` is called several times a second."""
 
-    Args:
-        place: what is read.
-        folder: the new folder.
-        request: the order.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
-    """
-
-    def work(spark: SparkSession) -> SortResult:
+    def work(spark: SparkSession) -> requests.SortResult:
         target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
         return sort_into(target, folder, request)
 

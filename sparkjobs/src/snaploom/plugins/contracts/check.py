@@ -1,7 +1,7 @@
 """Contracts written, or read from files and compared with what is published and declared."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,6 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
-    counted,
     message_console,
     print_findings,
     print_json,
@@ -23,6 +22,7 @@ from snaploom.cli.console import (
 from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
 from snaploom.loading.composer import compose, plain
+from snaploom.loading.nearmisses import counted
 from snaploom.loading.project import read_files
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
@@ -47,6 +47,7 @@ from snaploom.plugins.contracts.relationships import (
     add_relationships,
     data_relationships,
     join_proofs,
+    listed,
     relationship_statements,
 )
 from snaploom.run.declarations import runnable_bundles
@@ -124,14 +125,14 @@ def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValu
     found: dict[str, str] = {}
     name = _table(current, "").get("name")
     table = _table(document, str(name))
-    found.update(_columns(_list(table, "properties"), ()))
+    found.update(_columns(listed(table, "properties"), ()))
     found.update(relationship_statements(document, str(name)))
-    for check in _list(table, "quality"):
+    for check in listed(table, "quality"):
         if check.get("engine") == ENGINE:
             found[f"check {check.get('name')}"] = json.dumps(
                 check.get("implementation"), sort_keys=True, ensure_ascii=False
             )
-    for level in _list(document, "slaProperties"):
+    for level in listed(document, "slaProperties"):
         if level.get("property") in ("frequency", "latency", "retention"):
             found[f"service level {level['property']}"] = " ".join(
                 str(level[key]) for key in ("value", "unit") if level.get(key) is not None
@@ -153,12 +154,12 @@ def _is_below_unstated(subject: str, promised: Statements, found: Statements) ->
 
 
 def _table(document: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    tables = _list(document, "schema")
+    tables = listed(document, "schema")
     return next((table for table in tables if name in ("", table.get("name"))), {})
 
 
 def _columns(
-    properties: list[Mapping[str, JsonValue]], above: tuple[str, ...]
+    properties: Sequence[Mapping[str, JsonValue]], above: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
     for each in properties:
         path = (*above, str(each.get("name")))
@@ -171,16 +172,11 @@ def _columns(
         sources = each.get(_SOURCES)
         if isinstance(sources, list) and sources and path[-1] == DATA:
             yield f"sources of {name}", ", ".join(sorted(map(str, sources)))
-        yield from _columns(_list(each, "properties"), path)
+        yield from _columns(listed(each, "properties"), path)
         items = each.get("items")
         while isinstance(items, dict):
-            yield from _columns(_list(items, "properties"), path)
+            yield from _columns(listed(items, "properties"), path)
             items = items.get("items")
-
-
-def _list(document: Mapping[str, JsonValue], key: str) -> list[Mapping[str, JsonValue]]:
-    found = document.get(key)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 # The contract of an output from what its folder holds, and whether another one is kept.

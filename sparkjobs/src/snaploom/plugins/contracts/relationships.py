@@ -256,12 +256,12 @@ class ForeignKey:
 
 def foreign_keys(contract: Mapping[str, JsonValue]) -> Iterator[ForeignKey]:
     """Return the relationships of all tables and columns, in the order of the contract."""
-    tables = _listed(contract, "schema")
+    tables = listed(contract, "schema")
     for table in tables:
-        for raw in _listed(table, "relationships"):
+        for raw in listed(table, "relationships"):
             yield _foreign_key(tables, raw, None)
         for column in _all_columns(str(table.get("name")), table, ()):
-            for raw in _listed(column.document, "relationships"):
+            for raw in listed(column.document, "relationships"):
                 yield _foreign_key(tables, raw, column)
 
 
@@ -282,7 +282,7 @@ def relationship_statements(
 def _foreign_key(
     tables: Sequence[Document], raw: Mapping[str, JsonValue], column: Column | None
 ) -> ForeignKey:
-    about = {str(one.get("property")): one.get("value") for one in _listed(raw, "customProperties")}
+    about = {str(one.get("property")): one.get("value") for one in listed(raw, "customProperties")}
     sources, targets = () if column else _texts(raw.get("from")), _texts(raw.get("to"))
     found = {text: _column(tables, text) for text in (*sources, *targets)}
     source = [column] if column else [found[text] for text in sources]
@@ -334,7 +334,7 @@ def _walk(
             inner = at.get("items")
             at = inner if isinstance(inner, dict) else None
             continue
-        at = _named(_listed(at, "properties"), key, step)
+        at = _named(listed(at, "properties"), key, step)
         path.append(str(at.get("name")) if at else "")
     return Column(table, tuple(path), at) if at and path else None
 
@@ -344,13 +344,14 @@ def _all_columns(
 ) -> Iterator[Column]:
     while isinstance(items := document.get("items"), dict):
         document = items
-    for each in _listed(document, "properties"):
+    for each in listed(document, "properties"):
         path = (*above, str(each.get("name")))
         yield Column(table, path, each)
         yield from _all_columns(table, each, path)
 
 
-def _listed(document: Mapping[str, JsonValue], key: str) -> list[Document]:
+def listed(document: Mapping[str, JsonValue], key: str) -> list[Document]:
+    """The objects in a list of a contract; none where it has no such list."""
     found = document.get(key)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 

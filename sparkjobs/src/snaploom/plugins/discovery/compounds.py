@@ -170,7 +170,8 @@ def _compound(
     own: Key | None,
 ) -> Relationship | None:
     mine = combined([c.values for c in chosen])
-    share = inclusion(mine, combined([t.values for t in targets]))
+    theirs = combined([t.values for t in targets])
+    share = inclusion(mine, theirs)
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
@@ -188,6 +189,7 @@ def _compound(
         is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
         rows_per_key=mean,
         rows_beside=beside,
+        used=min(1.0, share.share * mine.distinct / max(1, theirs.distinct)),
     )
 
 
@@ -203,6 +205,8 @@ def _alike(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> float:
     """Likeness of two columns of a compound key, whose names stand for themselves."""
+    if names.is_made_up(target.name):
+        return 0.0
     if names.words_of(column.name) == names.words_of(target.name):
         return 1.0
     mine = names.column_words(column.name, child.prefix)
@@ -222,12 +226,8 @@ def of_foreign_key(
     """The relationship that a database declares by a foreign key."""
     mine = [child.column(name) for name in key.columns]
     theirs = [parent.column(name) for name in key.parent_columns]
-    keys = combined([column.values for column in mine])
-    if len(mine) == 1:
-        share = inclusion(mine[0].values, theirs[0].values)
-    else:
-        others = combined([column.values for column in theirs])
-        share = inclusion(keys, others)
+    keys, others = (combined([column.values for column in each]) for each in (mine, theirs))
+    share = inclusion(keys, others)
     own = primary.get(child.name)
     mean, beside = rows_per_key(child, keys, parent.rows)
     return Relationship(
@@ -241,5 +241,6 @@ def of_foreign_key(
         is_one_to_one=own is not None and set(own.columns) == set(key.columns),
         rows_per_key=mean,
         rows_beside=beside,
+        used=min(1.0, share.share * keys.distinct / max(1, others.distinct)),
         declared_as=key.name,
     )

@@ -165,7 +165,8 @@ _PARTS = {
     "A": rf"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})\.?", ".": r"\. ", " ": " ",
     "L": f"(?<!{_LETTER})(?P<letters>W|w|KW|kw)", "Q": f"(?<!{_LETTER})(?P<letters>[Qq])[1-4]",
     "R": f"[1-4](?P<letters>[Qq])(?!{_LETTER})", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
-    "T": r"(?:(?P<t>[T_ -])[0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}(?P<z>Z?))?",
+    "T": r"(?P<time>[T_ -][0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}Z?"
+         r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?",
     "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
 _SHAPES = tuple(
@@ -312,16 +313,17 @@ def _irregularity(days: Sequence[date]) -> int:
 
 def _marks(match: re.Match[str]) -> tuple[str, ...]:
     groups = match.groupdict()
-    return tuple(groups.get(name) or "" for name in ("s", "letters", "t", "c", "z"))
+    separator, letters, time = (groups.get(name) or "" for name in ("s", "letters", "time"))
+    units = iter(("HH", "mm", "ss"))
+    pattern = re.sub("[0-9]{2}", lambda _: next(units), re.sub("[TZ]", r"'\g<0>'", time))
+    return separator, letters, pattern
 
 
-_T, _Z = "'T'", "'Z'"
 _SHORT = {"MM": "M", "dd": "d", "ww": "w"}
 
 
 @cache
-def _orders(place: int, separator: str, letters: str, t: str, c: str, z: str) -> Orders:
-    time = f"{t.replace('T', _T)}HH{c}mm{c}ss{z.replace('Z', _Z)}" if t else ""
+def _orders(place: int, separator: str, letters: str, time: str) -> Orders:
     found: list[tuple[tuple[DateForm, ...], ...]] = []
     for group in _SHAPES[place][1]:
         names = [text.replace("-", separator).replace("L", letters) + time for text in group]

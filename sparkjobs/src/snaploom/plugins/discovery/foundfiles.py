@@ -306,8 +306,16 @@ def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[
     columns = list(zip(*records, strict=False))
     if any(_all_numbers(column) for column in columns):
         return True, False
+    if any(_is_code(name, column) for name, column in zip(header, columns, strict=False)):
+        return False, False
     repeated = sum(name in column for name, column in zip(header, columns, strict=False) if name)
     return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names), True
+
+
+def _is_code(name: str, values: Sequence[str]) -> bool:
+    """Whether a text is one of codes below it, as S001: as long, with digits where they are."""
+    shapes = {re.sub("[A-Z]", "A", re.sub("[0-9]", "9", text)) for text in (name, *values)}
+    return len(shapes) == 1 and len(values) > 2 and len(name) > 3 and "9" in shapes.pop()
 
 
 def _all_numbers(values: Sequence[str]) -> bool:

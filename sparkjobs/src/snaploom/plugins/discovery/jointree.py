@@ -14,6 +14,7 @@ from math import inf
 import networkx as nx
 
 from snaploom.plugins.discovery import foundfiles, names
+from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship
@@ -21,6 +22,8 @@ from snaploom.plugins.discovery.relationships import Relationship
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
 _GROUPED_WORTH = 0.5
+_REACHED = 0.1
+"""Share of a parent's keys from which its rows count as reached: not all customers have orders."""
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
 _CLOSE_WORTH = 0.1
@@ -112,8 +115,9 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     for place, node in enumerate(growth.nodes):
         share = _GROUPED_WORTH if place in grouped else 1.0
         one = node.relationship
-        if one is not None and one.is_one_to_one and one.parent == node.table:
-            share *= one.used  # rows that the root does not have, as sales without a return
+        if one is not None and one.parent == node.table:
+            # Rows that the root does not have, as sales without a return, or without a footnote.
+            share *= one.used if one.is_one_to_one else min(1.0, one.used / _REACHED)
         shares.setdefault(node.table, share)
     worth = sum(shares.values()) - 1.0
     if not profiles[name].rows:
@@ -132,11 +136,13 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     """Whether a source has little but keys of two others, as members of groups do."""
     mine = [r for r in found.declared if r.child == name]
     keys = {column for r in mine for column in r.child_columns}
-    own = [c.name for c in profile.columns if c.name not in keys]
-    own = [c for c in own if names.column_words(c, profile.prefix).base]
+    own = [c for c in profile.columns if c.name not in keys]
+    own = [c for c in own if names.column_words(c.name, profile.prefix).base]
     key = found.primary.get(name)
-    if key is not None and len(key.columns) == 1 and key.columns[0] in own:
-        return False  # sales with a number of their own
+    if key is not None and len(key.columns) == 1 and key.columns[0] not in keys:
+        has_measure = any(c.type.family in (Family.WHOLE, Family.OTHER) for c in own)
+        if has_measure or key.columns[0] in {c.name for c in own}:
+            return False  # sales with a number of their own
     return len({r.parent for r in mine}) >= 2 and len(own) <= _LINK_COLUMNS
 
 

@@ -9,25 +9,21 @@ from math import inf
 from typing import TypeVar
 
 from snaploom.files.measured import FileTable
-from snaploom.plugins.discovery.dates import (
-    DateForm,
-    Orders,
-    Unit,
-    dates_in,
-    fitting,
-)
+from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, fitting
 from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
+    FEWEST_FILES,
     PART_WORDS,
     UNIQUE,
     Kind,
     ParsedPath,
     Piece,
     date_parts,
-    day_piece,
+    date_piece,
     format_of,
+    is_numbered,
     may_be_days,
     parse_path,
     part_of,
@@ -180,7 +176,10 @@ def layouts_of(
         if one.guess is not None:
             guesses.update((file.uri, one.guess) for file, _ in one.members)
     named = with_names([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
-    return tuple(_with_guess(one, guesses.get(one.files[0].uri)) for one in named), tuple(left_out)
+    found = (
+        _with_guess(one, guesses.get(one.files[0].uri) or _guess_of_hours(one)) for one in named
+    )
+    return tuple(found), tuple(left_out)
 
 
 def _decided(path: ParsedPath, forms: Mapping[int, Sequence[DateForm]]) -> ParsedPath:
@@ -199,6 +198,31 @@ def _with_guess(layout: Layout, guess: Guess | None) -> Layout:
     if guess is None:
         return layout
     return replace(layout, guess=replace(guess, what=f"{guess.what} of {layout.name}"))
+
+
+def _guess_of_hours(layout: Layout) -> Guess | None:
+    """The guess that numbers behind days are of parts, where they may be hours."""
+    places = [index for index, piece in enumerate(layout.pieces) if piece.kind is Kind.ANY]
+    if not layout.is_dated or layout.unit is not Unit.DAY or len(places) != 1:
+        return None
+    by_day: dict[datetime | None, set[int]] = defaultdict(set)
+    for time, values in zip(layout.times, layout.values, strict=True):
+        if not re.fullmatch("([01][0-9]|2[0-3])([0-5][0-9])?", values[places[0]]):
+            return None
+        by_day[time].add(int(values[places[0]]))
+    are_counted = all(min(some) < 2 and max(some) - min(some) < len(some)
+                      for some in by_day.values())  # fmt: skip
+    if (
+        is_numbered(layout.pieces, places[0])
+        or max(map(len, by_day.values())) < FEWEST_FILES
+        or (are_counted and (len(by_day) > 1 or len(layout.values[0][places[0]]) > 2))
+    ):
+        return None
+    return Guess(
+        "numbers behind the days in names", "numbers of parts", ("hours",),
+        "they may be times of the day, of which no day has every hour",
+        "write hours as 2024-05-31T140000, or parts as `part-14`",
+    )  # fmt: skip
 
 
 # Dates of a series of files, which decide together.
@@ -372,7 +396,7 @@ def _without_lone_parts(
 ) -> list[tuple[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]]:
     """Groups in which a number that all files share is text again, as in `sales_2_north`.
 
-    One that is the day of a month which folders name is a part of the date.
+    One that is the day of a month, or the hour of a day, is a part of the date.
     """
     found: _Groups = defaultdict(list)
     for (place, data_format, pieces), members in groups.items():
@@ -383,11 +407,11 @@ def _without_lone_parts(
             and not _is_always_any(pieces, members[0][1].values, index)
             and len({parsed.values[index] for _, parsed in members}) == 1
         }
-        day = day_piece([parsed for _, parsed in members])
+        found_part = date_piece([parsed for _, parsed in members])
         for file, parsed in members:
             others = {index: Piece(Kind.TEXT, parsed.values[index]) for index in fixed}
-            if day is not None:
-                others[day] = Piece(Kind.PART_OF_DATE, "day")
+            if found_part is not None:
+                others[found_part[0]] = Piece(Kind.PART_OF_DATE, found_part[1])
             plain = [others.get(index, piece) for index, piece in enumerate(pieces)]
             joined = _joined(plain, parsed.values)
             found[place, data_format, joined.pieces].append((file, joined))
@@ -469,21 +493,34 @@ def _without_endings(name: str) -> str:
 
 
 def with_names(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
-    """Sources with names of their own: one that is taken gets its folder, then a number."""
+    """Sources with names of their own: of several with one name each gets its folder, or a number.
+
+    None of them keeps the name, as if the others were something else.
+    """
     taken: set[str] = set()
     named: list[Layout] = []
+    folders: dict[str, set[str]] = defaultdict(set)
     for layout in layouts:
-        key = layout.files[0].key.split("/")
-        folder = re.sub(r"[^A-Za-z0-9_]+", "_", key[-2] if len(key) > 1 else "")
+        folders[layout.name.casefold()].add(folder_name(layout))
+    for layout in layouts:
+        folder = folder_name(layout)
         options = [layout.name]
-        if folder and not any(True for _ in dates_in(folder)) and "=" not in key[-2]:
-            options.append(f"{folder}_{layout.name}")
+        if folder:
+            is_one = len(folders[layout.name.casefold()]) == 1
+            options.insert(1 if is_one else 0, f"{folder}_{layout.name}")
         options.append(f"{layout.name}_{layout.data_format}")
         options.extend(f"{layout.name}_{number}" for number in range(2, len(layouts) + 2))
         name = next(option for option in options if option.lower() not in taken)
         taken.add(name.lower())
         named.append(replace(layout, name=name))
     return tuple(named)
+
+
+def folder_name(layout: Layout) -> str:
+    """The folder of a source's files, as names have it; empty where it is a date or a value."""
+    key = layout.files[0].key.split("/")
+    folder = re.sub(r"[^A-Za-z0-9_]+", "_", key[-2] if len(key) > 1 else "")
+    return "" if dates_in(folder) or "=" in "".join(key[-2:-1]) else folder
 
 
 def last_date(layout: Layout) -> int | None:

@@ -335,6 +335,11 @@ def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     return 0.6 * _covered(table, base[: len(table)])
 
 
+def is_made_up(name: str) -> bool:
+    """Whether a column has a number for want of a name, which means nothing elsewhere."""
+    return re.fullmatch("column_[0-9]+|_c[0-9]+", name) is not None
+
+
 @lru_cache(maxsize=65536)
 def key_likeness(
     child: str,
@@ -349,6 +354,8 @@ def key_likeness(
     The child's column refers, the parent's identifies; a prefix is a word that all columns of a
     table begin with.
     """
+    if is_made_up(child) or is_made_up(parent):
+        return 0.0
     if words_of(child) == words_of(parent) and (words := column_words(child)).base:
         return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
     mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)
@@ -365,7 +372,7 @@ def key_likeness(
     if not theirs.base:
         extent = len(theirs.whole)
         is_in_role = extent > 1 and theirs.whole in (mine.whole[-extent:], mine.whole[:extent])
-        return _IN_ROLE if is_in_role else table_likeness(base, table)
+        return _IN_ROLE if is_in_role else _named(own, base, table)
     if mine.whole in (theirs.whole, words_of(parent)) or (
         base == theirs.base and mine.has_id == theirs.has_id
     ):
@@ -376,9 +383,18 @@ def key_likeness(
     # `hdemo` is hd_demo, and not cd_demo: the prefix of a table is a part of its name.
     full = (parent_prefix, *theirs.base) if parent_prefix else theirs.base
     alike = 1.0 if abbreviates(base[-1], full) else table_likeness(base, theirs.base)
-    named = table_likeness(base, table)
+    named = _named(own, base, table)
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)
+
+
+def _named(own: tuple[str, ...], base: tuple[str, ...], table: tuple[str, ...]) -> float:
+    """Likeness of a key's words to a table, which may have those of their own table in front.
+
+    A `type_id` of orders is of `order_types`, and less of `payment_types`.
+    """
+    is_ours = len(table) > len(own) and tuple(map(stem, table[: len(own)])) == tuple(map(stem, own))
+    return max(table_likeness(base, table), table_likeness((*own, *base), table) * is_ours)
 
 
 def names_a_person(column: str, prefix: str, table: str) -> bool:
@@ -387,7 +403,7 @@ def names_a_person(column: str, prefix: str, table: str) -> bool:
     `prefix` is a word that all columns of its table begin with; `table` is the other one.
     """
     words = column_words(column, prefix)
-    is_reference = words.has_id or words.whole[-1:] == ("by",) or words.whole[-1:] == ("von",)
+    is_reference = words.has_id or not _OF_PERSONS.isdisjoint(words.whole[-1:])
     return is_reference and bool(set(words.base) & PERSON_ROLES) and is_table_of_persons(table)
 
 
@@ -397,5 +413,7 @@ def is_table_of_persons(table: str) -> bool:
     return not forms.isdisjoint({*PERSON_TABLES, *map(stem, PERSON_TABLES)})
 
 
+_OF_PERSONS = frozenset({"by", "to", "von", "an"})
+"""Last words of `created_by` and `assigned_to`."""
 LIKE_ENOUGH = 0.7
 """Likeness from which a key's name repeats that of its own table: customer_no of customers."""

@@ -15,24 +15,12 @@ from math import exp, inf, log
 
 import networkx as nx
 
+from snaploom.plugins.discovery import foundfiles
 from snaploom.plugins.discovery.compounds import (
     compound_relationships,
     doubt_about,
     is_period,
     of_foreign_key,
-)
-from snaploom.plugins.discovery.foundfiles import (
-    FEW_VALUES,
-    INCLUDED_LIKE_NAME,
-    INCLUDED_SAME_NAME,
-    LIKE_NAME,
-    MOST_WEAK,
-    SAME_NAME,
-    Ask,
-    Guess,
-    LeftOut,
-    Question,
-    nobody,
 )
 from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
 from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, is_plural, table_words
@@ -66,13 +54,13 @@ class Choice:
     """Weakness of the evidence of the options."""
 
     @property
-    def question(self) -> Question:
+    def question(self) -> foundfiles.Question:
         """The question that decides it."""
         options = [f"{one.target}, which {_reasons(one)}" for one in self.options]
         options.append("none of them" if len(options) > 1 else "no")
         place = len(self.options) if self.chosen is None else self.options.index(self.chosen)
         why = f" ({self.stopped})" if self.stopped else ""
-        return Question(
+        return foundfiles.Question(
             f"What does {self.options[0].source} refer to?{why}",
             tuple(options),
             place,
@@ -80,14 +68,14 @@ class Choice:
         )
 
     @property
-    def guess(self) -> Guess:
+    def guess(self) -> foundfiles.Guess:
         """The choice that was made without an answer."""
         others = [one for one in self.options if one is not self.chosen]
         evidence = [f"{one.target} {_reasons(one)}" for one in self.options]
         remedy = "in relationships.yaml remove the mark of one line" if others else ""
         if self.chosen is not None:
             remedy = f"remove the relationship, and {remedy}" if others else "remove it"
-        return Guess(
+        return foundfiles.Guess(
             what=f"{self.options[0].source} refers to",
             chosen="nothing" if self.chosen is None else self.chosen.target,
             others=tuple(one.target for one in others),
@@ -97,8 +85,8 @@ class Choice:
 
 
 def _reasons(one: Relationship) -> str:
-    names = "agree" if one.likeness >= SAME_NAME else "differ"
-    if LIKE_NAME <= one.likeness < SAME_NAME:
+    names = "agree" if one.likeness >= foundfiles.SAME_NAME else "differ"
+    if foundfiles.LIKE_NAME <= one.likeness < foundfiles.SAME_NAME:
         names = "are alike"
     return (
         f"has {percent(one.included.share)} of its values{one.spelling}, which are "
@@ -121,14 +109,16 @@ class Relationships:
     """Candidates that only a person can decide, best first."""
     primary: Mapping[str, Key]
     """The key of each source that has one."""
-    guesses: tuple[Guess, ...] = ()
+    guesses: tuple[foundfiles.Guess, ...] = ()
     """Choices that are not certain, and that nobody confirmed; those of most effect first."""
-    stopped: tuple[LeftOut, ...] = ()
+    stopped: tuple[foundfiles.LeftOut, ...] = ()
     """Columns that look as if they joined, and what stops them."""
     compound: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
 
 
-def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> Relationships:
+def find_relationships(
+    profiles: Sequence[SourceProfile], ask: foundfiles.Ask = foundfiles.nobody
+) -> Relationships:
     """The relationships between sources; the same for the same profiles in any order."""
     ordered = sorted(profiles, key=lambda profile: profile.name)
     by_name = {profile.name: profile for profile in ordered}
@@ -170,13 +160,13 @@ def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> 
     taken = {_source(one) for one in (*declared, *weak)}
     joined = {frozenset((one.child, one.parent)) for one in declared}
     stopped += [
-        LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
+        foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
         for v in sorted(verdicts, key=lambda v: v.found.order)
         if v.is_repeated and _source(v.found) not in taken
     ]
     return Relationships(
         declared=tuple(declared),
-        weak=tuple(sorted(weak, key=lambda r: r.order)[:MOST_WEAK]),
+        weak=tuple(sorted(weak, key=lambda r: r.order)[: foundfiles.MOST_WEAK]),
         primary=primary,
         guesses=tuple(
             choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
@@ -203,16 +193,18 @@ def _compounds(
     referring: Collection[_Source],
     profiles: Mapping[str, SourceProfile],
     primary: Mapping[str, Key],
-) -> tuple[list[Choice], list[Relationship], list[LeftOut]]:
+) -> tuple[list[Choice], list[Relationship], list[foundfiles.LeftOut]]:
     """Relationships by several columns: those to be decided, the clear ones, and the others."""
     unsure: list[Choice] = []
     clear: list[Relationship] = []
-    others: list[LeftOut] = []
+    others: list[foundfiles.LeftOut] = []
     for ones in options.values():
         homes = _homes(ones, options)
         if len(homes) != 1:
             targets = ", ".join(sorted(one.target for one in ones))
-            others.append(LeftOut(ones[0].source, f"several sources have this key: {targets}"))
+            others.append(
+                foundfiles.LeftOut(ones[0].source, f"several sources have this key: {targets}")
+            )
             continue
         (one,) = homes
         child = profiles[one.child]
@@ -229,7 +221,9 @@ def _compounds(
     return unsure, clear, others
 
 
-def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Relationship]]:
+def _decided(
+    choices: Sequence[Choice], ask: foundfiles.Ask
+) -> tuple[list[Choice], list[Relationship]]:
     """Choices that nobody confirmed, those of most effect first, and the relationships chosen."""
     chosen = [each.chosen for each in choices if each.is_clear and each.chosen is not None]
     unclear = sorted((e for e in choices if not e.is_clear), key=lambda e: -e.effect)
@@ -289,7 +283,9 @@ def _choice(
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
-    least = LIKE_NAME if best.is_proved else SAME_NAME if rest else LIKE_ENOUGH
+    least = (
+        foundfiles.LIKE_NAME if best.is_proved else foundfiles.SAME_NAME if rest else LIKE_ENOUGH
+    )
     if (
         best.normalize
         or best.likeness < least
@@ -316,7 +312,7 @@ def _homes(
         for one in ones
         if not any(
             _target(above) in keys
-            and above.included.share >= INCLUDED_LIKE_NAME
+            and above.included.share >= foundfiles.INCLUDED_LIKE_NAME
             and not above.is_unsure
             for above in options.get(_target(one), ())
         )
@@ -350,7 +346,10 @@ def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source
     """The relationship of each column: that of a forest of least cost, else the likeliest one."""
     chosen = {source: ones[0] for source, ones in options.items()}
     contested = {s: ones for s, ones in options.items() if _share(ones[0], ones) < 1 - _least()}
-    reached = {one.parent for source, one in chosen.items() if source not in contested}
+    reached = {
+        one.parent for source, one in chosen.items()
+        if source not in contested and not (one.is_one_to_one and one.is_unsure)
+    }  # fmt: skip
     chosen.update((_source(one), one) for one in _forest(contested, reached))
     return chosen
 
@@ -381,7 +380,8 @@ def _forest(
     """
     arcs = [
         (-log(_share(one, ones)), one)
-        for ones in contested.values() for one in ones if one.child != one.parent
+        for ones in contested.values() for one in ones
+        if one.child != one.parent
     ]  # fmt: skip
     best: tuple[float, tuple[Relationship, ...]] = (inf, ())
     waiting = [arcs]
@@ -439,14 +439,14 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
 
 def _many_to_many(
     profiles: Sequence[SourceProfile], known: set[_Source], joined: set[frozenset[str]]
-) -> Iterator[LeftOut]:
+) -> Iterator[foundfiles.LeftOut]:
     """Columns that refer to nothing and meet each other, in sources that nothing joins."""
     by_name: dict[tuple[str, ...], list[tuple[SourceProfile, ColumnProfile]]] = defaultdict(list)
     for profile in profiles:
         for column in profile.columns:
             words = column_words(column.name, profile.prefix)
             is_named = bool(words.base) and (words.has_id or column.is_code)
-            if is_named and column.may_be_key and column.values.distinct >= FEW_VALUES:
+            if is_named and column.may_be_key and column.values.distinct >= foundfiles.FEW_VALUES:
                 by_name[words.whole].append((profile, column))
     for ones in by_name.values():
         rest = [
@@ -457,12 +457,12 @@ def _many_to_many(
         rest.sort(key=lambda one: -one[1].values.distinct)
         alike = [
             one for one in rest[1:]
-            if inclusion(one[1].values, rest[0][1].values).share >= INCLUDED_SAME_NAME
+            if inclusion(one[1].values, rest[0][1].values).share >= foundfiles.INCLUDED_SAME_NAME
             and frozenset((one[0].name, rest[0][0].name)) not in joined
         ]  # fmt: skip
         if alike:
             names = sorted(f"{source.name}.{column.name}" for source, column in (rest[0], *alike))
-            yield LeftOut(
+            yield foundfiles.LeftOut(
                 " and ".join(names[:4]) + (" and others" if len(names) > 4 else ""),
                 "the same name and values, but several rows a value on both sides, so that no key "
                 "joins them; group one of them in a virtual source, or add a source with one row "

@@ -13,17 +13,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 from snaploom.models.shortforms import parse_pattern
-from snaploom.plugins.discovery.dates import (
-    DateForm,
-    FoundDate,
-    Orders,
-    Unit,
-    dates_in,
-    orders_of,
-)
+from snaploom.plugins.discovery.dates import DateForm, FoundDate, Orders, Unit, dates_in, orders_of
 from snaploom.policy.fileformats import known_formats
 
-# Days in names of files whose folders are year and month: `2026/02/visits-03.parquet`.
+# Days and hours in names of files: `2026/02/visits-03.parquet`, `visits-2026-02-03-14.csv`.
 
 FEWEST_FILES = 5
 """In one month at least: fewer numbers are as likely those of shops or regions."""
@@ -31,13 +24,13 @@ _NUMBERED = frozenset({"part", "chunk", "batch", "shard", "split", "file", "page
 """Words behind which a number is none of a day."""
 
 
-def day_piece(paths: Sequence[ParsedPath]) -> int | None:
-    """The place of the piece that is the day of every file; None where it is not known to be one.
+def date_piece(paths: Sequence[ParsedPath]) -> tuple[int, str] | None:
+    """The piece that is the day or the hour of every file, and which; None where none is known.
 
     Two digits may as well be the number of a part. They are days where each is one of its month,
     and either some month has all of its days or they are not counted from 1 without a gap. Numbers
-    that are the same in every month are none. The paths are of the files of one source, with the
-    same pieces.
+    that are the same in every month are none. They are hours where some day has all of them. The
+    paths are of the files of one source, with the same pieces.
     """
     pieces = paths[0].pieces
     numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]
@@ -46,18 +39,21 @@ def day_piece(paths: Sequence[ParsedPath]) -> int | None:
     is_month = parts == ["year", "month"] if not forms else not parts and all(
         form.unit is Unit.MONTH and not form.has_names for form in forms
     )  # fmt: skip
-    if len(numbers) != 1 or not is_month:
+    is_day = not parts and [form.unit for form in forms] == [Unit.DAY]
+    if len(numbers) != 1 or not (is_month or is_day):
         return None
     (place,) = numbers
-    if _is_numbered(pieces, place):
+    if is_numbered(pieces, place):
         return None
-    by_month: dict[tuple[int, int], set[int]] = defaultdict(set)
+    by_time: dict[datetime, set[int]] = defaultdict(set)
     for path in paths:
-        month = path.instant
-        if month is None or not re.fullmatch(r"[0-9]{2}", path.values[place]):
+        if path.instant is None or not re.fullmatch(r"[0-9]{2}", path.values[place]):
             return None
-        by_month[month.year, month.month].add(int(path.values[place]))
-    return place if _are_days(by_month) else None
+        by_time[path.instant].add(int(path.values[place]))
+    if is_day:
+        are_hours = max(by_time.values(), key=len) == set(range(24))
+        return (place, "hour") if are_hours and max(map(max, by_time.values())) < 24 else None
+    return (place, "day") if _are_days(by_time) else None
 
 
 def may_be_days(paths: Sequence[ParsedPath]) -> bool:
@@ -65,7 +61,7 @@ def may_be_days(paths: Sequence[ParsedPath]) -> bool:
     pieces = paths[0].pieces
     for index, piece in enumerate(pieces):
         texts = {path.values[index] for path in paths}
-        if piece.kind is Kind.ANY and not _is_numbered(pieces, index) and len(texts) > 1 and all(
+        if piece.kind is Kind.ANY and not is_numbered(pieces, index) and len(texts) > 1 and all(
             re.fullmatch("[0-9]{1,3}", text) and int(text) <= _DAYS_OF_A_YEAR for text in texts
         ):  # fmt: skip
             return max(map(int, texts)) >= FEWEST_FILES
@@ -75,15 +71,15 @@ def may_be_days(paths: Sequence[ParsedPath]) -> bool:
 _DAYS_OF_A_YEAR = 366
 
 
-def _is_numbered(pieces: Sequence[Piece], place: int) -> bool:
+def is_numbered(pieces: Sequence[Piece], place: int) -> bool:
     """Whether the word in front of a number is that of a part."""
     before = pieces[place - 1].text.rpartition("/")[2] if place else ""
     words = re.findall(r"[A-Za-z]+", before)
     return bool(words) and words[-1].lower() in _NUMBERED
 
 
-def _are_days(by_month: dict[tuple[int, int], set[int]]) -> bool:
-    lengths = {month: monthrange(*month)[1] for month in by_month}
+def _are_days(by_month: Mapping[datetime, set[int]]) -> bool:
+    lengths = {month: monthrange(month.year, month.month)[1] for month in by_month}
     if any(min(days) < 1 or max(days) > lengths[month] for month, days in by_month.items()):
         return False
     if any(len(days) == lengths[month] for month, days in by_month.items()):
@@ -326,12 +322,14 @@ def _add_text(text: str, add: _Add, no_dates: Mapping[Orders, Kind], *, is_name:
     """
     position = 0
     unique = [match.span() for match in UNIQUE.finditer(text)]
-    for date in dates_in(text, [each for each, kind in no_dates.items() if kind is Kind.TEXT]):
+    found = dates_in(text, [each for each, kind in no_dates.items() if kind is Kind.TEXT])
+    are_years = [date.orders[0][0][0].unit is Unit.YEAR for date in found]
+    for date, is_year in zip(found, are_years, strict=True):
         if any(start < date.end and date.start < end for start, end in unique):
             continue
-        is_year = date.orders[0][0][0].unit is Unit.YEAR
-        if is_year and date.end - date.start != len(text) and not is_name:
-            continue
+        is_whole = date.end - date.start == len(text)
+        if is_year and not (is_whole or (is_name and all(are_years))):
+            continue  # 2030 of 20240501_2030 is a time, if it is not the number of a part
         _add_between(text[position : date.start], add, is_name)
         is_number = date.orders in no_dates
         add(Piece(Kind.ANY, "") if is_number else Piece(Kind.DATE, "", orders=date.orders),

@@ -22,6 +22,7 @@ from snaploom.plugins.discovery.foundfiles import (
 from snaploom.plugins.discovery.keys import Key, is_sequence, is_short, names_own_table
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
+    GENERIC,
     NUMERIC,
     PERSON_ROLES,
     SELF_WORDS,
@@ -33,6 +34,7 @@ from snaploom.plugins.discovery.names import (
     stem,
     table_likeness,
     table_words,
+    words_of,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.types.merge import explains_more
@@ -237,12 +239,20 @@ def judge(
         normalize=steps,
         as_written=written.share,
         is_by_chance=is_sequence(target),
-        is_unsure=is_sequence(target)
-        and (
-            share.share < INCLUDED_LIKE_NAME
-            or (child is not parent and _home(child, column, parent) < LIKE_NAME)
-            or (child is not parent and fit < _LEAST_USED and not is_named)
-            or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
+        is_unsure=_are_same_rows(child, column, parent, target)
+        or (
+            is_sequence(target)
+            and (
+                share.share < INCLUDED_LIKE_NAME
+                # No row is the top of the others: it may as well refer to another table.
+                or (not column.nulls and share.share == 1.0)
+                if child is parent
+                else share.share < INCLUDED_LIKE_NAME
+                or _home(child, column, parent) < LIKE_NAME
+                or (fit < _LEAST_USED and not is_named)
+                or (is_own and used < 1 and _counts_itself(child, column))
+                or bool(_other_meant(child, column, parent, target))
+            )
         ),
     )
     stopped = _objection(child, column, parent, target, likeness, primary)
@@ -314,6 +324,9 @@ def _objection(
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
+    other = _other_meant(child, column, parent, target)
+    if other and words_of(other) == words_of(column.name):
+        return f"{parent.name} has a {other} of its own, which is no key of it"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
@@ -331,10 +344,35 @@ def _objection(
     return ""
 
 
+def _other_meant(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> str:
+    """The column of a parent that a reference may mean as well: the customer_id of its versions.
+
+    It identifies what the parent is called for, in several rows each.
+    """
+    table = table_words(parent.name)
+    return next(
+        (
+            other.name for other in parent.columns
+            if child is not parent and other is not target and not other.is_unique
+            and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
+            and table_likeness(words.base, table) >= NAMED
+            and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
+                             parent.name) >= LIKE_NAME
+        ),
+        "",
+    )  # fmt: skip
+
+
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
     """Whether two sources have nearly the same columns, as a register and its older state."""
     mine, theirs = ({c.name.casefold() for c in each.columns} for each in (one, other))
-    return len(mine) > 2 and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
+    is_told = len(mine) > 2 or any(
+        column.is_unique and not GENERIC.issuperset(column_words(column.name).base)
+        for column in one.columns
+    )
+    return is_told and len(mine & theirs) >= _COPIED_COLUMNS * max(len(mine), len(theirs))
 
 
 def _is_main(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
@@ -470,6 +508,8 @@ def _likeness(
     target: ColumnProfile,
     primary: Mapping[str, Key],
 ) -> float:
+    if _is_main(parent, target, primary) and _are_same_rows(child, column, parent, target):
+        return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
     noun, is_known = child.nouns.get(column.name, ("", False))
     if not noun or likeness >= SAME_NAME or column.is_unique:
@@ -479,6 +519,32 @@ def _likeness(
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _are_same_rows(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a plain key has the same name beside it in both: id and name of foods and items."""
+    if (
+        child is parent
+        or not column.is_unique
+        or column.name.casefold() != target.name.casefold()
+        or column_words(column.name, child.prefix).base
+    ):
+        return False
+    theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
+    pairs = (
+        scratch.inclusion(
+            scratch.combined([column.values, each.values]),
+            scratch.combined([target.values, theirs[each.name.casefold()].values]),
+        )
+        for each in child.columns
+        if each.is_unique and each.type.family is Family.TEXT and each.name.casefold() in theirs
+        and each is not column and is_short(each)
+    )  # fmt: skip
+    return any(
+        pair.compared >= _MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
+    )
 
 
 def _likeness_as(

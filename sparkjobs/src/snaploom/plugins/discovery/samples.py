@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -236,10 +236,13 @@ def profiles_of(
         work = partial(look.table, replace(table, name=name))
         look.keep(table.uri, table.data_format, work)
     for address, read in databases:
+        times = Counter(each.name.casefold() for each in read)
         names = {
-            each.reference: _free(taken, each.name, "_".join(words_of(each.reference)))
+            each.reference: _free(taken, *(
+                [each.name] if times[each.name.casefold()] == 1 else []
+            ), "_".join(words_of(each.reference)))
             for each in read
-        }
+        }  # fmt: skip
         for each in read:
             work = partial(_of_database, look.scratch, address, each, names)
             look.keep(f"{address.uri} {each.reference}", "a table", work)

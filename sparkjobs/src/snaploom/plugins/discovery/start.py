@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from snaploom.cli.console import counted, message_console, result_console
+from snaploom.cli.console import message_console, result_console
 from snaploom.cli.init import DataOptions, add_editor_schema
 from snaploom.cli.options import writing_to
+from snaploom.loading.nearmisses import counted
 from snaploom.localfiles import write_file
 from snaploom.plugins import discovery
 
@@ -25,15 +26,9 @@ MOST_QUESTIONS = 5
 
 
 def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
-    """Write declarations of what the data is, and show what they rest on.
+    """Write declarations of what the data is; returns the name of the output.
 
-    Args:
-        folder: new or empty; without one a column is explained, and nothing is written.
-        uris: paths of folders and files, URIs of buckets, and databases.
-        options: choices about the data.
-
-    Returns:
-        Name of the declared output; empty without a folder.
+    Without a folder, which is new or empty, a column is explained and nothing is written.
     """
     target = (folder or Path()).absolute()
     given = {} if options.depth is None else {"depth": options.depth}

@@ -36,6 +36,7 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout
+from snaploom.plugins.discovery.names import column_words
 from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
@@ -315,6 +316,8 @@ def _typed(
     columns, null_texts, notes = [], {}, []
     for place, name in enumerate(names):
         kind, nulls, other = _type_of(scratch, table, f"c{place}")
+        if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
+            kind, nulls = STRING, ()
         value, sql = f"c{place}", _SQL.get(kind)
         if nulls:
             null_texts[name] = nulls
@@ -353,6 +356,18 @@ def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tup
             rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
             exception = _SHOWN.get(kind, "") if rows == 1 else ""
     return STRING, (), exception
+
+
+def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
+    """Whether numbers with a point are codes, as 11.10 beside 11.01: a fraction identifies none."""
+    words = column_words(name)
+    odd = f"regexp_full_match({column}, '[0-9]+[.][0-9]+') IS NOT TRUE"
+    digits = f"length(split_part({column}, '.', 2))"
+    (row,) = scratch.all(
+        f"SELECT min({digits}) = max({digits}), count(*) FILTER ({odd}) FROM {table} "
+        f"WHERE {column} IS NOT NULL"
+    )
+    return words.has_id and row == (True, 0)
 
 
 # JSON: every key of every record, down to the last one.

@@ -31,16 +31,7 @@ from snaploom.plugins.flint.options import OpenSearchOptions, RefreshPolicy, par
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
-from snaploom.skipping.stores import folder
-from snaploom.skipping.stores.port import (
-    NOTHING,
-    IndexStore,
-    Segment,
-    StoredState,
-    damaged_state,
-    format_state,
-    parse_state,
-)
+from snaploom.skipping.stores import folder, port
 
 _log = logging.getLogger(__name__)
 
@@ -79,11 +70,13 @@ class OpenSearchIndexStore:
     def uri(self) -> str:
         return f"{self._client.options.uri}/{self._key}"
 
-    def read(self) -> StoredState:
+    def read(self) -> port.StoredState:
         found = self._client.get(OWN_INDEX, self._key)
-        return NOTHING if found is None else self._parsed(found.source)
+        return port.NOTHING if found is None else self._parsed(found.source)
 
-    def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
+    def commit(
+        self, build: Callable[[port.StoredState], port.StoredState | None]
+    ) -> port.StoredState:
         try:
             self._client.create_index(OWN_INDEX, _OWN_MAPPING)
             before, after = rebased(lambda: self._attempt(build), self._contended)
@@ -93,7 +86,9 @@ class OpenSearchIndexStore:
             self._show(before, after)
         return after
 
-    def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
+    def write_rows(
+        self, rows: Iterable[pa.Table], definition: SkippingDefinition
+    ) -> list[port.Segment]:
         """Write whole rows as one segment, and rows that complete others as another."""
         shown = self._prepare(definition)
         writer = segments.RowWriter(
@@ -103,18 +98,18 @@ class OpenSearchIndexStore:
             writer.write(table)
         return writer.finish()
 
-    def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
+    def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> port.Segment:
         self._prepare(definition)
         return segments.write_removed_paths(self._client, self._key, OWN_INDEX, paths)
 
-    def open(self, state: StoredState) -> FileTable:
+    def open(self, state: port.StoredState) -> FileTable:
         """The rows of a state; identities are read now, columns when they are needed."""
         if state.definition is None:
             return FileTable.of(pa.schema(list(IDENTITY_FIELDS)).empty_table())
         self._find_name(state.definition)
         return folder.assemble(self._parts(state.segments, state.definition), state.definition)
 
-    def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
+    def sweep(self, keep: port.StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Delete documents of segments that are not needed, and give Flint's ids back."""
         self.read()
         old = {"range": {f"{OWN}.written_at": {"lt": older_than}}}
@@ -148,7 +143,7 @@ class OpenSearchIndexStore:
         )
         segments.write_documents(self._client, OWN_INDEX, dead)
 
-    def compact(self, state: StoredState) -> tuple[Segment, ...]:
+    def compact(self, state: port.StoredState) -> tuple[port.Segment, ...]:
         """Write the newest segments again as one, as far back as they are small."""
         start = folder.rewritten_from(state.segments)
         if state.definition is None or start == len(state.segments):
@@ -166,15 +161,15 @@ class OpenSearchIndexStore:
         return (*state.segments[:start], *written)
 
     def _attempt(
-        self, build: Callable[[StoredState], StoredState | None]
-    ) -> tuple[StoredState, StoredState] | None:
+        self, build: Callable[[port.StoredState], port.StoredState | None]
+    ) -> tuple[port.StoredState, port.StoredState] | None:
         found = self._client.get(OWN_INDEX, self._key)
-        before = NOTHING if found is None else self._parsed(found.source)
+        before = port.NOTHING if found is None else self._parsed(found.source)
         successor = build(before)
         if successor is None:
             return before, before
         after = replace(successor, version=before.version + 1)
-        text = format_state(after, secrets.token_hex(8)).decode()
+        text = port.format_state(after, secrets.token_hex(8)).decode()
         self._find_name(after.definition)
         document = {"state": text, "rows": self._name}
         source = {"index": self._key, "document": document}
@@ -194,18 +189,18 @@ class OpenSearchIndexStore:
             named = index_name(target.table, self._form) if target.table else ""
             self._name = named or path_index_name(target.uri)
 
-    def _parsed(self, source: Json) -> StoredState:
+    def _parsed(self, source: Json) -> port.StoredState:
         document = source.get("document")
         found = document if isinstance(document, dict) else {}
         name = f"the state of {self.uri}"
         text, rows = found.get("state"), found.get("rows", "")
         if not isinstance(text, str) or not isinstance(rows, str):
-            raise damaged_state(name, "no text")
+            raise port.damaged_state(name, "no text")
         if rows and not is_index_name(rows):
-            raise damaged_state(name, f"rows in the index {rows}, which is no skipping index")
-        state = parse_state(text.encode("utf-8", "surrogatepass"), name, self._key)
+            raise port.damaged_state(name, f"rows in the index {rows}, which is no skipping index")
+        state = port.parse_state(text.encode("utf-8", "surrogatepass"), name, self._key)
         if rows and state.definition is not None and rows not in self._names(state.definition):
-            raise damaged_state(name, f"rows in the index {rows} of another target")
+            raise port.damaged_state(name, f"rows in the index {rows} of another target")
         self._name = self._name or rows
         return state
 
@@ -270,17 +265,19 @@ class OpenSearchIndexStore:
         return fitting
 
     def _parts(
-        self, segments: Sequence[Segment], definition: SkippingDefinition
+        self, segments: Sequence[port.Segment], definition: SkippingDefinition
     ) -> list[folder.Part]:
         return [folder.Part(segment, self._reader(segment, definition)) for segment in segments]
 
-    def _reader(self, segment: Segment, definition: SkippingDefinition) -> folder.SegmentReader:
+    def _reader(
+        self, segment: port.Segment, definition: SkippingDefinition
+    ) -> folder.SegmentReader:
         if segment.removed:
             return segments.RemovedReader(segment, self._removed(segment))
         index = OWN_INDEX if segment.name.startswith(segments.PARTIAL) else self._name
         return segments.DocumentReader(self._client, index, segment, definition)
 
-    def _removed(self, segment: Segment) -> list[str]:
+    def _removed(self, segment: port.Segment) -> list[str]:
         paths: list[str] = []
         for start in range(0, segment.rows, segments.PATHS_IN_DOCUMENT):
             found = self._client.get(OWN_INDEX, segments.removed_document(segment.name, start))
@@ -291,7 +288,7 @@ class OpenSearchIndexStore:
             paths += piece
         return paths
 
-    def _show(self, before: StoredState, after: StoredState) -> None:
+    def _show(self, before: port.StoredState, after: port.StoredState) -> None:
         """Update the fields for readers of Flint; a failure affects only them."""
         if after.definition is None or _shown_part(before) == _shown_part(after):
             return
@@ -305,7 +302,7 @@ class OpenSearchIndexStore:
 
     def _fold(
         self,
-        state: StoredState,
+        state: port.StoredState,
         definition: SkippingDefinition,
         shown: tuple[documents.ShownIndex, ...],
     ) -> None:
@@ -367,7 +364,7 @@ def _is_ours(hit: documents.Hit) -> bool:
     return isinstance(own, dict) and isinstance(own.get("segment"), str)
 
 
-def _shown_part(state: StoredState) -> tuple[object, ...]:
+def _shown_part(state: port.StoredState) -> tuple[object, ...]:
     merging = tuple(segment.name for segment in state.segments if segment.merges)
     return state.definition, state.phase, merging
 
@@ -395,7 +392,7 @@ class OpenSearchBase:
         """The store of a target's index; its state is found by the hash of the target's URI."""
         return self._store(hashlib.sha256(target_uri.encode()).hexdigest())
 
-    def indexes(self) -> list[IndexStore]:
+    def indexes(self) -> list[port.IndexStore]:
         if not self._client.exists(OWN_INDEX):
             return []
         self._client.refresh(OWN_INDEX)

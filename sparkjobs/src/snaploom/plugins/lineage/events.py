@@ -42,14 +42,7 @@ from snaploom.plan.plan import plan_offline
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.sqlconditions import parse
 from snaploom.policy.sqltext import SqlRefused, scan
-from snaploom.run.runevents import (
-    Event,
-    ReadColumns,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    WovenColumns,
-)
+from snaploom.run import runevents
 from snaploom.sources.declared import DatasetName, place_dataset, table_dataset
 from snaploom.sources.readers import origins
 from snaploom.sources.registry import declared
@@ -152,7 +145,7 @@ class ColumnLineage:
     """Columns by which sources are grouped."""
 
 
-def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> ColumnLineage:
+def column_lineage(bundle: Bundle, tree: JoinTree, woven: runevents.WovenColumns) -> ColumnLineage:
     """Origins of the columns of a snapshot."""
     nodes = [node for node in tree.nodes if node.field_name in woven.read]
     found = {
@@ -187,7 +180,7 @@ def _windowed(rule: AsOf | Windows | None, found: Found) -> Found:
     }
 
 
-def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
+def source_columns(bundle: Bundle, name: str, read: runevents.ReadColumns) -> Found:
     """Origins of the columns of a source."""
     source = bundle.source(name)
     used = source.spec.variant.field_transformers
@@ -202,7 +195,7 @@ def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
     }
 
 
-def _below(bundle: Bundle, source: DataSource, read: ReadColumns) -> Found:
+def _below(bundle: Bundle, source: DataSource, read: runevents.ReadColumns) -> Found:
     query = declared(source).query(read.time)
     if query is not None:
         return _of_query(bundle, query.text, query.sources, read)
@@ -213,7 +206,9 @@ def _below(bundle: Bundle, source: DataSource, read: ReadColumns) -> Found:
     }
 
 
-def _of_query(bundle: Bundle, query: str, aliases: Mapping[str, str], read: ReadColumns) -> Found:
+def _of_query(
+    bundle: Bundle, query: str, aliases: Mapping[str, str], read: runevents.ReadColumns
+) -> Found:
     found = {
         alias: source_columns(bundle, name, read.below[alias])
         for alias, name in aliases.items()
@@ -256,7 +251,7 @@ def _top(path: str) -> str:
     return (parts[0] if parts else path).casefold()
 
 
-def _schema(read: ReadColumns) -> schemas.Struct:
+def _schema(read: runevents.ReadColumns) -> schemas.Struct:
     return schemas.parse_schema(read.schema, "")
 
 
@@ -433,25 +428,23 @@ def fault_of(run: LineageRun, at: EpochNanos) -> RunEvent:
     return _of_run(run, RunState.FAIL, at, {"errorMessage": error})
 
 
-def events_of(run: LineageRun, begun: str, event: Event, at: EpochNanos) -> tuple[RunEvent, ...]:
+def events_of(
+    run: LineageRun, begun: str, event: runevents.Event, at: EpochNanos
+) -> tuple[RunEvent, ...]:
     """The OpenLineage events of an event of a run, if any.
 
-    Args:
-        run: the run.
-        begun: time of the snapshot that began and has not ended; empty for none.
-        event: of the run.
-        at: time of the event.
+    `begun` is the time of the snapshot that began and has not ended; empty for none.
     """
     match event:
-        case SnapshotStarted(_, _, time):
+        case runevents.SnapshotStarted(_, _, time):
             return (_snapshot_start(run, format_instant(time), at),)
-        case SnapshotPublished(report, columns):
+        case runevents.SnapshotPublished(report, columns):
             return (_snapshot_end(run, report, columns, at),)
-        case SnapshotLeftOut(outcome, True):
+        case runevents.SnapshotLeftOut(outcome, True):
             failure = _left_out(run, outcome, RunState.FAIL, at)
             is_begun = begun == outcome.time
             return (failure,) if is_begun else (_snapshot_start(run, outcome.time, at), failure)
-        case SnapshotLeftOut(outcome, False) if begun == outcome.time:
+        case runevents.SnapshotLeftOut(outcome, False) if begun == outcome.time:
             return (_left_out(run, outcome, RunState.ABORT, at),)
     return ()
 
@@ -472,7 +465,7 @@ def _snapshot_start(run: LineageRun, time: str, at: EpochNanos) -> RunEvent:
 
 
 def _snapshot_end(
-    run: LineageRun, report: SnapshotReport, columns: WovenColumns | None, at: EpochNanos
+    run: LineageRun, report: SnapshotReport, columns: runevents.WovenColumns | None, at: EpochNanos
 ) -> RunEvent:
     event = _of_snapshot(run, RunState.COMPLETE, report.time, at, {})
     facets = {"version": version_facet(str(report.sequence))}
@@ -542,7 +535,7 @@ def _output(run: LineageRun, facets: dict[str, DatasetFacet]) -> OutputDataset:
 
 
 def _inputs(
-    run: LineageRun, report: SnapshotReport, columns: WovenColumns | None
+    run: LineageRun, report: SnapshotReport, columns: runevents.WovenColumns | None
 ) -> list[InputDataset]:
     """The datasets that went into a snapshot; of what a source reads itself, columns and time."""
     facets: dict[DatasetName, dict[str, DatasetFacet]] = {}
@@ -558,7 +551,7 @@ def _inputs(
     ]
 
 
-def _input_facets(time: str, read: ReadColumns | None) -> dict[str, DatasetFacet]:
+def _input_facets(time: str, read: runevents.ReadColumns | None) -> dict[str, DatasetFacet]:
     version = {"version": version_facet(time)}
     if read is None:
         return version

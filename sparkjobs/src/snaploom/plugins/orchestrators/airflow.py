@@ -30,11 +30,7 @@ Paths = str | Sequence[str]
 
 
 def output_asset(project: Project | Source | Iterable[Source], output: str) -> Asset:
-    """The asset of an output: its folder, by URI.
-
-    Args:
-        project: declarations, or an argument of `snaploom.load`.
-        output: name of an OutputDataset.
+    """The asset of an output, by the URI of its folder.
 
     Raises:
         ArgumentInvalid: there is no such output.

@@ -18,20 +18,8 @@ from snaploom.plan.plan import RunPlan
 from snaploom.plan.retention import HeldSnapshot, Removal, removals
 from snaploom.plan.times import OutOfCalendar, plus
 from snaploom.plan.tree import JoinNode, JoinTree, published_tree
+from snaploom.plugins.site import pagedata
 from snaploom.plugins.site.drawings import changes, columns_at, flat
-from snaploom.plugins.site.pagedata import (
-    CheckHistory,
-    Column,
-    ColumnFacts,
-    Due,
-    Freshness,
-    IndexState,
-    LineageLine,
-    Node,
-    OutputPage,
-    SchemaChange,
-    warnings_about,
-)
 from snaploom.run.reports.writer import RunSummary
 from snaploom.run.weaving.datafindings import snapshot_findings
 from snaploom.sources.registry import declared
@@ -76,11 +64,11 @@ def output_page(
     is_present: bool = False,
     declared_as: Declared | None = None,
     findings: Sequence[Finding] = (),
-    indexes: Sequence[IndexState] = (),
+    indexes: Sequence[pagedata.IndexState] = (),
     reports: Iterable[Report] = (),
-    due: Due | None = None,
-    columns: Iterable[ColumnFacts] = (),
-) -> OutputPage:
+    due: pagedata.Due | None = None,
+    columns: Iterable[pagedata.ColumnFacts] = (),
+) -> pagedata.OutputPage:
     """The page of one output.
 
     Ages are measured to `now`, and `is_present` is whether that is the present. Without
@@ -90,7 +78,7 @@ def output_page(
     snapshots = tuple(state.snapshots)
     newest = snapshots[-1] if snapshots else None
     nodes = _nodes(declared_as, published, newest)
-    page = OutputPage(
+    page = pagedata.OutputPage(
         name=name,
         folder=published.uri,
         now=now,
@@ -115,7 +103,7 @@ def output_page(
         return replace(
             page,
             picture=published_picture(model) if model else None,
-            freshness=Freshness(
+            freshness=pagedata.Freshness(
                 max((record.created_at for record in snapshots), default=None), None
             ),
         )
@@ -133,7 +121,7 @@ def output_page(
 
 def _nodes(
     declared_as: Declared | None, published: Published, newest: SnapshotRecord | None
-) -> tuple[Node, ...]:
+) -> tuple[pagedata.Node, ...]:
     tree = _tree(declared_as, published, newest)
     if tree is None:
         return ()
@@ -145,7 +133,7 @@ def _nodes(
     for node in tree.nodes:
         name = node.field_name.casefold() if node.number else ""
         columns = () if schema is None else columns_at(schema, tree.path(node.number))
-        one = Node(
+        one = pagedata.Node(
             node.number,
             node.field_name if node.number else "",
             node.source,
@@ -156,7 +144,7 @@ def _nodes(
             taken=taken.get(name, ""),
             left_out=left_out.get(name, ""),
             measure=joins.get(name),
-            warnings=() if newest is None else warnings_about(name, newest.warnings),
+            warnings=() if newest is None else pagedata.warnings_about(name, newest.warnings),
         )
         found.append(one if declared_as is None else _with_declared(one, declared_as, tree, node))
     return tuple(found)
@@ -171,7 +159,9 @@ def _tree(
     return None if model is None else published_tree(model)[0]
 
 
-def _with_declared(node: Node, declared_as: Declared, tree: JoinTree, joined: JoinNode) -> Node:
+def _with_declared(
+    node: pagedata.Node, declared_as: Declared, tree: JoinTree, joined: JoinNode
+) -> pagedata.Node:
     source = declared(declared_as.bundle.source(node.source))
     columns = source.columns
     names = () if columns is None or node.columns else columns.names
@@ -181,7 +171,7 @@ def _with_declared(node: Node, declared_as: Declared, tree: JoinTree, joined: Jo
         node,
         kind=source.caption,
         keys=_keys(declared_as.bundle, tree, joined),
-        columns=node.columns or tuple(Column(name, "declared") for name in names),
+        columns=node.columns or tuple(pagedata.Column(name, "declared") for name in names),
     )
 
 
@@ -215,21 +205,21 @@ def _going(declared_as: Declared, state: FolderState, now: EpochNanos) -> tuple[
     return removals(spec.output_folder.snapshot_auto_delete, held, now, periods)
 
 
-def _freshness(declared_as: Declared, snapshots: Sequence[SnapshotRecord]) -> Freshness:
+def _freshness(declared_as: Declared, snapshots: Sequence[SnapshotRecord]) -> pagedata.Freshness:
     """As the operator measures it: the age of the newest snapshot's publication."""
     run = declared_as.bundle.output.spec.run
     published = snapshots[-1].created_at if snapshots else None
     if run.freshness is None or published is None:
-        return Freshness(published, None, run.freshness is not None)
+        return pagedata.Freshness(published, None, run.freshness is not None)
     zone = run.schedule.time_zone if run.schedule is not None else "UTC"
     try:
         expires = plus(published, run.freshness.max_age, zone)
     except (OutOfCalendar, ValueError, KeyError):
-        return Freshness(published, None, True)
-    return Freshness(published, expires, True)
+        return pagedata.Freshness(published, None, True)
+    return pagedata.Freshness(published, expires, True)
 
 
-def _schema_changes(published: Published) -> tuple[SchemaChange, ...]:
+def _schema_changes(published: Published) -> tuple[pagedata.SchemaChange, ...]:
     columns = {name: flat(schema) for name, schema in published.schemas.items()}
     found = []
     for before, after in pairwise(published.state.timeline):
@@ -242,20 +232,24 @@ def _schema_changes(published: Published) -> tuple[SchemaChange, ...]:
         was, now = models
         notes = () if was is None or now is None else difference(was, now).notes
         if added or removed or retyped or notes:
-            found.append(SchemaChange(after.time, added, removed, retyped, notes))
+            found.append(pagedata.SchemaChange(after.time, added, removed, retyped, notes))
     return tuple(found[::-1][:MOST_CHANGES])
 
 
 def _checks(
     declared_as: Declared | None, snapshots: Sequence[SnapshotRecord]
-) -> tuple[CheckHistory, ...]:
-    found: dict[str, CheckHistory] = {}
+) -> tuple[pagedata.CheckHistory, ...]:
+    found: dict[str, pagedata.CheckHistory] = {}
     if declared_as is not None:
         for check in declared_as.bundle.output.spec.checks:
-            found[check.name] = CheckHistory(check.name, check.mode.value, check.expression, 0, 0)
+            found[check.name] = pagedata.CheckHistory(
+                check.name, check.mode.value, check.expression, 0, 0
+            )
     for record in snapshots:
         for result in record.checks:
-            was = found.get(result.name) or CheckHistory(result.name, result.mode.value, "", 0, 0)
+            was = found.get(result.name) or pagedata.CheckHistory(
+                result.name, result.mode.value, "", 0, 0
+            )
             found[result.name] = (
                 replace(was, met=was.met + 1)
                 if result.holds
@@ -269,7 +263,9 @@ def _checks(
     return tuple(found.values())
 
 
-def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLine]:
+def _lineage(
+    declared_as: Declared, nodes: Sequence[pagedata.Node]
+) -> Iterator[pagedata.LineageLine]:
     """Columns of the newest snapshot; those of declared sources before the first one."""
     tree = declared_as.plan.tree
     for node in nodes:
@@ -289,7 +285,7 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
         path = (*tree.path(node.number), "data")
         of = timed.fields_by_name if isinstance(timed, Windows) else {}
         for column in node.columns:
-            yield LineageLine(
+            yield pagedata.LineageLine(
                 ".".join((*path, column.name)),
                 column.type,
                 node.source,
@@ -312,7 +308,7 @@ def _runs(name: str, published: Published, reports: Iterable[Report]) -> tuple[R
 
 
 def _data_findings(
-    declared_as: Declared | None, page: OutputPage, due: Due | None
+    declared_as: Declared | None, page: pagedata.OutputPage, due: pagedata.Due | None
 ) -> tuple[DataFinding, ...]:
     """Findings of the newest snapshot, the run that published it, and the listed sources."""
     newest, found = page.newest, list[DataFinding]()

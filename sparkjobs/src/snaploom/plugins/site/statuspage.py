@@ -14,13 +14,7 @@ from snaploom.models.report import JoinMeasure, LatestSnapshot
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.plan.drawings import published_picture
-from snaploom.plugins.site.drawings import (
-    definitions,
-    graph_section,
-    model_of_nodes,
-    timeline_drawing,
-    tree_drawing,
-)
+from snaploom.plugins.site import drawings
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,
@@ -169,10 +163,10 @@ def _graph(page: StatusPage) -> Html:
     nodes = status_nodes(page)
     if not nodes:
         return tag("p", "No join tree is planned: the conditions name the reason.")
-    model = model_of_nodes(
+    model = drawings.model_of_nodes(
         f"OutputDataset/{page.output.name}", counted(len(nodes) - 1, "join"), nodes
     )
-    return graph_section(published_picture(model), nodes)
+    return drawings.graph_section(published_picture(model), nodes)
 
 
 def status_drawings(
@@ -183,8 +177,8 @@ def status_drawings(
     nodes, lanes = status_nodes(page), status_lanes(page)
     has_timeline = len(page.status.snapshots) > 1 or len(lanes) > 1
     return (
-        tree_drawing(nodes) if nodes else "",
-        partial(timeline_drawing, lanes) if has_timeline else None,
+        drawings.tree_drawing(nodes) if nodes else "",
+        partial(drawings.timeline_drawing, lanes) if has_timeline else None,
     )
 
 
@@ -357,7 +351,12 @@ def _index(index: SkippingIndex, now: common.EpochNanos) -> Html:
                   f"{number(files.stale)} changed since, {number(files.missing)} not known"),
         ("size", "" if status.bytes is None else size(status.bytes)),
     ]  # fmt: skip
-    return tag("article", tag("h3", index.name), definitions(facts), _conditions(index.status, now))
+    return tag(
+        "article",
+        tag("h3", index.name),
+        drawings.definitions(facts),
+        _conditions(index.status, now),
+    )
 
 
 def _folder(page: StatusPage) -> Html:
@@ -367,4 +366,4 @@ def _folder(page: StatusPage) -> Html:
         ("manifest", f"entry {manifest.sequence}" if manifest is not None else ""),
         *(manifest.fixed.items() if manifest is not None else ()),
     ]
-    return join([definitions(facts), tag("p", _NOT_HERE, class_="quiet")])
+    return join([drawings.definitions(facts), tag("p", _NOT_HERE, class_="quiet")])

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from snaploom.errors import IndexNotPossible
-from snaploom.plugins.xskipper import names
+from snaploom.plugins.xskipper import layout, names
 from snaploom.plugins.xskipper.columns import (
     FILTER,
     KNOWN,
@@ -21,25 +21,16 @@ from snaploom.plugins.xskipper.columns import (
     partition_values,
     row_column,
 )
-from snaploom.plugins.xskipper.layout import (
-    BLOOM,
-    DEFAULT_FPP,
-    DEFAULT_NDV,
-    FPP,
-    MIN_MAX,
-    NDV,
-    VALUE_LIST,
-    Encryption,
-    Layout,
-    StoredIndex,
-    leaf_paths,
-)
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, arrow_type
 from snaploom.skipping.core.filetable import field_column, values_column
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.types.schemas import INTEGER_BITS
 
-STORE_NAMES = {"MIN_MAX": MIN_MAX, "VALUE_SET": VALUE_LIST, "BLOOM_FILTER": BLOOM}
+STORE_NAMES = {
+    "MIN_MAX": layout.MIN_MAX,
+    "VALUE_SET": layout.VALUE_LIST,
+    "BLOOM_FILTER": layout.BLOOM,
+}
 """Index types that the store has, and its names for them."""
 
 PARTITION = "PARTITION"
@@ -53,7 +44,7 @@ _TYPES = INTEGRALS | {"float", "double", "string", "binary", "boolean", "date", 
 _DEFAULT_CATALOG = "spark_catalog."
 
 
-def layout_of(definition: SkippingDefinition) -> Layout:
+def layout_of(definition: SkippingDefinition) -> layout.Layout:
     """Layout of a version 4 store for an index."""
     kept = [index for index in definition.indexes if not _is_partition(index, definition)]
     refused = [f"{index.label}: {why}" for index in kept for why in _reasons(index)]
@@ -72,10 +63,10 @@ def layout_of(definition: SkippingDefinition) -> Layout:
     indexes = tuple(_stored_index(index) for index in kept)
     partitions = definition.partition_columns
     names.check_names(
-        {index.column: leaf_paths(index) for index in indexes},
+        {index.column: layout.leaf_paths(index) for index in indexes},
         [names.OBJECT_NAME, *(names.virtual_name(name) for name, _ in partitions)],
     )
-    return Layout(
+    return layout.Layout(
         version=names.NEWEST_VERSION,
         table_identifier=_identifier(definition),
         indexes=indexes,
@@ -84,7 +75,7 @@ def layout_of(definition: SkippingDefinition) -> Layout:
     )
 
 
-def stored_rows(rows: pa.Table, definition: SkippingDefinition, written: Layout) -> pa.Table:
+def stored_rows(rows: pa.Table, definition: SkippingDefinition, written: layout.Layout) -> pa.Table:
     """Rows of ours as `storedrows` describes them, for the layout of the same definition."""
     paths = rows["path"].to_pylist()
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
@@ -111,7 +102,7 @@ def stored_rows(rows: pa.Table, definition: SkippingDefinition, written: Layout)
 
 
 def _index_columns(
-    rows: pa.Table, position: int, index: IndexDefinition, stored: StoredIndex
+    rows: pa.Table, position: int, index: IndexDefinition, stored: layout.StoredIndex
 ) -> Iterator[tuple[str, pa.Array | pa.ChunkedArray]]:
     def own(name: str, kept_as: pa.DataType) -> pa.Array:
         if name not in rows.column_names:
@@ -123,11 +114,11 @@ def _index_columns(
     yield row_column(position, PRESENT), pc.fill_null(pc.greater(counts, 0), False)
     kept_as = kept_type(index.term.data_type)
     is_text = index.term.data_type == "string"
-    if stored.name == MIN_MAX:
+    if stored.name == layout.MIN_MAX:
         for part in (MINIMUM, MAXIMUM):
             values = own(field_column(index.index_id, part), kept_as)
             yield row_column(position, part), _texts(values) if is_text else values
-    elif stored.name == VALUE_LIST:
+    elif stored.name == layout.VALUE_LIST:
         sets = own(field_column(index.index_id, "set"), pa.large_list(kept_as))
         yield row_column(position, SET), _text_sets(sets) if is_text else sets
     else:
@@ -186,18 +177,21 @@ def _reasons(index: IndexDefinition) -> Iterator[str]:
             yield f"the store's blooms hold integers and strings, not {data_type}"
 
 
-def _stored_index(index: IndexDefinition) -> StoredIndex:
+def _stored_index(index: IndexDefinition) -> layout.StoredIndex:
     column = ".".join(index.term.names or ()).lower()
     name = STORE_NAMES[index.type]
     parameters: tuple[tuple[str, str], ...] = ()
-    if name == BLOOM:
-        fpp = index.parameter("fpp", DEFAULT_FPP)
-        parameters = ((FPP, fpp), (NDV, index.parameter("ndv", "") or DEFAULT_NDV))
-    return StoredIndex(
+    if name == layout.BLOOM:
+        fpp = index.parameter("fpp", layout.DEFAULT_FPP)
+        parameters = (
+            (layout.FPP, fpp),
+            (layout.NDV, index.parameter("ndv", "") or layout.DEFAULT_NDV),
+        )
+    return layout.StoredIndex(
         name=name,
         columns=(column,),
         column=names.column_name((column,), name),
-        data_type=None if name == BLOOM else index.term.data_type,
+        data_type=None if name == layout.BLOOM else index.term.data_type,
         parameters=parameters,
         key_label=index.key_label,
     )
@@ -209,8 +203,8 @@ def _identifier(definition: SkippingDefinition) -> str:
 
 
 def _encryption(
-    definition: SkippingDefinition, indexes: tuple[StoredIndex, ...]
-) -> Encryption | None:
+    definition: SkippingDefinition, indexes: tuple[layout.StoredIndex, ...]
+) -> layout.Encryption | None:
     is_encrypted = any(index.key_label for index in indexes)
     footer = definition.footer_key_label
     if is_encrypted != bool(footer):
@@ -225,11 +219,11 @@ def _encryption(
     columns: dict[str, tuple[str, ...]] = {}
     for index in indexes:
         if index.key_label:
-            columns[index.key_label] = columns.get(index.key_label, ()) + leaf_paths(index)
+            columns[index.key_label] = columns.get(index.key_label, ()) + layout.leaf_paths(index)
     others = (
         names.OBJECT_NAME,
         *(names.virtual_name(name) for name, _ in definition.partition_columns),
     )
     columns[footer] = columns.get(footer, ()) + others
     names.check_key_list(columns, [leaf for leaves in columns.values() for leaf in leaves])
-    return Encryption(footer, columns, definition.plaintext_footer)
+    return layout.Encryption(footer, columns, definition.plaintext_footer)

@@ -12,13 +12,7 @@ from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, Statement
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.run import RunSettings
-from snaploom.run.indexes.indexrequests import (
-    Explained,
-    IndexAction,
-    IndexedPlace,
-    IndexReport,
-    IndexRequest,
-)
+from snaploom.run.indexes import indexrequests
 from snaploom.run.job import Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.runevents import Event, IndexFollowed, Interruption, Warned
@@ -68,11 +62,11 @@ ReportProgress = Callable[[str, int, int], None]
 
 
 def carry_out(
-    requests: Sequence[IndexRequest],
+    requests: Sequence[indexrequests.IndexRequest],
     progress: ReportProgress,
     on_tick: Callable[[], None],
     interruption: Interruption,
-) -> tuple[IndexReport, ...]:
+) -> tuple[indexrequests.IndexReport, ...]:
     """Carry out requests one after the other; the first failure ends it.
 
     One session serves all, with the settings of the first; `progress` is called from any thread.
@@ -80,7 +74,7 @@ def carry_out(
     first = requests[0].place
     warnings: list[str] = []
 
-    def work(spark: SparkSession, group: JobGroup) -> tuple[IndexReport, ...]:
+    def work(spark: SparkSession, group: JobGroup) -> tuple[indexrequests.IndexReport, ...]:
         reports = []
         for number, request in enumerate(requests):
             interruption.check()
@@ -128,7 +122,7 @@ def interrupted(*, is_left: bool) -> Interrupted:
 
 
 def follow_publication(
-    spark: SparkSession, run_id: str, places: Sequence[IndexedPlace], job: Job
+    spark: SparkSession, run_id: str, places: Sequence[indexrequests.IndexedPlace], job: Job
 ) -> None:
     """Bring the indexes of an output up to date with what a run published; never fails the run.
 
@@ -137,7 +131,9 @@ def follow_publication(
     if job.interruption.is_requested:
         return
     for number, place in enumerate(places):
-        request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+        request = indexrequests.IndexRequest(
+            indexrequests.IndexAction.APPLY, place, declaration=place.declaration
+        )
         try:
             with translated(place.owner):
                 job.group.enter(spark, f"{run_id}-index-{number}", place.label)
@@ -149,7 +145,7 @@ def follow_publication(
 
 def explain_query(
     query: str, locations: Sequence[str], settings: Properties, interruption: Interruption
-) -> Explained:
+) -> indexrequests.Explained:
     """Plan a query, and return which files it would read and why; nothing is run.
 
     In SQL, ``parquet.`/path` `` reads files without a table.
@@ -158,7 +154,7 @@ def explain_query(
         SkippingNotAvailable: a Spark that the optimizer rule does not fit.
     """
 
-    def work(spark: SparkSession, group: JobGroup) -> Explained:
+    def work(spark: SparkSession, group: JobGroup) -> indexrequests.Explained:
         group.enter(spark, "snaploom-explain", "planning a query")
         with translated():
             # Sessions of ours refuse files in SQL, so that declared queries read only what is
@@ -166,14 +162,14 @@ def explain_query(
             spark.conf.set(FILES_IN_SQL, "true")
             enable(spark, *locations)
             explanation = explain(checked_statement(spark, query, _EXPLAINED))
-        return Explained(str(explanation), json.loads(explanation.to_json()))
+        return indexrequests.Explained(str(explanation), json.loads(explanation.to_json()))
 
     return in_session(RunSettings(), settings, NO_ALLOWANCES, work, lambda: None, interruption)
 
 
 def carry_out_one(
-    spark: SparkSession, request: IndexRequest, progress: ReportProgress
-) -> IndexReport:
+    spark: SparkSession, request: indexrequests.IndexRequest, progress: ReportProgress
+) -> indexrequests.IndexReport:
     """Do one thing in a session that is there."""
     place = request.place
     indexes = SkippingIndexes(
@@ -206,9 +202,9 @@ def carry_out_one(
         error.resource = error.resource or place.owner or None
         raise
     description = indexes.describe(
-        place.subject, place.store, is_counted=request.action is IndexAction.DESCRIBE
+        place.subject, place.store, is_counted=request.action is indexrequests.IndexAction.DESCRIBE
     )
-    if request.action is IndexAction.DESCRIBE and not (
+    if request.action is indexrequests.IndexAction.DESCRIBE and not (
         description.definition or description.problem
     ):
         raise IndexNotFound(
@@ -216,41 +212,41 @@ def carry_out_one(
             resource=place.owner or None,
             found=f"nothing about {place.subject.label} in {description.uri}",
         )
-    return IndexReport(place.label, done, description)
+    return indexrequests.IndexReport(place.label, done, description)
 
 
-def _act(indexes: SkippingIndexes, request: IndexRequest) -> tuple[str, ...]:
+def _act(indexes: SkippingIndexes, request: indexrequests.IndexRequest) -> tuple[str, ...]:
     subject, store = request.place.subject, request.place.store
     match request.action:
-        case IndexAction.CREATE:
+        case indexrequests.IndexAction.CREATE:
             declaration = _declaration(request)
             state = indexes.create(
                 subject, declaration, store, ignore_if_exists=request.ignore_if_exists
             )
             return (f"created, version {state.version}",)
-        case IndexAction.BUILD:
+        case indexrequests.IndexAction.BUILD:
             indexes.create(
                 subject, _declaration(request), store, ignore_if_exists=request.ignore_if_exists
             )
             return (_summary(indexes.refresh(subject)),)
-        case IndexAction.REFRESH:
+        case indexrequests.IndexAction.REFRESH:
             return (_summary(indexes.refresh(subject, request.mode)),)
-        case IndexAction.APPLY:
+        case indexrequests.IndexAction.APPLY:
             return indexes.apply(subject, _declaration(request), store).steps
-        case IndexAction.PLAN:
+        case indexrequests.IndexAction.PLAN:
             return indexes.plan(subject, _declaration(request), store).steps
-        case IndexAction.IMPORT:
+        case indexrequests.IndexAction.IMPORT:
             result = indexes.import_(
                 subject, request.directory, store, is_trusted=request.is_trusted
             )
             return (str(result),)
-        case IndexAction.DELETE:
+        case indexrequests.IndexAction.DELETE:
             return _delete(indexes, request.place)
-        case IndexAction.DESCRIBE:
+        case indexrequests.IndexAction.DESCRIBE:
             return ()
 
 
-def _delete(indexes: SkippingIndexes, place: IndexedPlace) -> tuple[str, ...]:
+def _delete(indexes: SkippingIndexes, place: indexrequests.IndexedPlace) -> tuple[str, ...]:
     """Drop and vacuum: each where it is still to be done, so that it can be done again."""
     done = []
     with suppress(IndexNotFound):
@@ -262,7 +258,7 @@ def _delete(indexes: SkippingIndexes, place: IndexedPlace) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _declaration(request: IndexRequest) -> Declaration:
+def _declaration(request: indexrequests.IndexRequest) -> Declaration:
     if request.declaration is None:
         raise ValueError(f"{request.action} needs a declaration")
     return request.declaration

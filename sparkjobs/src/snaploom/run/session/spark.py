@@ -19,14 +19,7 @@ from snaploom.files.stores import open_store
 from snaploom.localfiles import private_folder
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
-from snaploom.policy.acceleration import (
-    LAPTOP_MEMORY,
-    PLUGIN,
-    PLUGINS,
-    SETTINGS,
-    accelerated_settings,
-    encrypted_shuffle,
-)
+from snaploom.policy import acceleration
 from snaploom.policy.pods import hint_of, refusals
 from snaploom.run.joblog import silence_py4j
 from snaploom.run.session.accelerator import refuse_session_without, refuse_unfit
@@ -94,7 +87,7 @@ LAPTOP_SETTINGS: Mapping[str, str] = {
     # Drivers of databases hand times over by way of Java's zone.
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.driver.host": "127.0.0.1",
-    _DRIVER_MEMORY: LAPTOP_MEMORY,
+    _DRIVER_MEMORY: acceleration.LAPTOP_MEMORY,
     # Four tasks a core: enough to balance, far fewer than Spark's 200 for small data.
     "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
     "spark.ui.enabled": "false",
@@ -172,7 +165,7 @@ def build_session(
     with translated_start():
         all_settings = {**_submitted_settings(), **settings}
     refuse_unfit(all_settings, spark_home(os.environ))
-    settings |= encrypted_shuffle(all_settings)
+    settings |= acceleration.encrypted_shuffle(all_settings)
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         os.environ.setdefault(jvm.WORKER_PYTHON, jvm.worker_python(settings))
@@ -346,7 +339,7 @@ def result_settings(spark: SparkSession) -> dict[str, str]:
 
     Those of an accelerator are among them.
     """
-    ours = SETTINGS if jvm.is_native(spark) else ()
+    ours = acceleration.SETTINGS if jvm.is_native(spark) else ()
     names = (*(setting.name for setting in jvm.SESSION_SETTINGS), *RESULT_SETTINGS, *ours)
     return {name: _value(spark, name) for name in names}
 
@@ -369,8 +362,12 @@ def configured(run: RunSettings) -> dict[str, str]:
     driver = None if run.spark.driver is None else run.spark.driver.memory
     executor = None if run.spark.executor is None else run.spark.executor.memory
     accelerated: dict[str, str] = {}
-    if PLUGIN not in _submitted(PLUGINS):  # else the operator has sized the run
-        accelerated = accelerated_settings(run.spark, executor if _is_submitted() else None)
+    if acceleration.PLUGIN not in _submitted(
+        acceleration.PLUGINS
+    ):  # else the operator has sized the run
+        accelerated = acceleration.accelerated_settings(
+            run.spark, executor if _is_submitted() else None
+        )
     settings = {**accelerated, **run.spark.spark_conf}
     if driver is not None:
         settings[_DRIVER_MEMORY] = spark_memory(driver)

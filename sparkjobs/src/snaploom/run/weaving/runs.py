@@ -28,16 +28,8 @@ from snaploom.models.findings import (
 from snaploom.models.report import Report
 from snaploom.models.run import RunSettings
 from snaploom.output.layout import new_run_id
+from snaploom.plan import explain
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.explain import (
-    accelerator_json,
-    accelerator_text,
-    finding_json,
-    plan_json,
-    plan_text,
-    project_json,
-    project_text,
-)
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
 from snaploom.policy.acceleration import accelerated_settings, chosen
@@ -361,11 +353,11 @@ class Planned:
     @property
     def text(self) -> str:
         """The plan for people, after the variables that it was made with; empty without a plan."""
-        return "" if self.plan is None else self._heads + plan_text(self.plan)
+        return "" if self.plan is None else self._heads + explain.plan_text(self.plan)
 
     @property
     def _heads(self) -> str:
-        return project_text(self.project) + accelerator_text(self.accelerated)
+        return explain.project_text(self.project) + explain.accelerator_text(self.accelerated)
 
     @property
     def document(self) -> dict[str, JsonValue]:
@@ -385,12 +377,12 @@ class Planned:
         }
         failure = self.failure
         failed = () if failure is None else (runevents.preflight_finding(failure, failure.reason),)
-        document = plan_json(self.plan) if self.plan is not None else empty
-        findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
+        document = explain.plan_json(self.plan) if self.plan is not None else empty
+        findings: list[JsonValue] = [explain.finding_json(f) for f in (*self.findings, *failed)]
         return {
             **document,
-            "project": project_json(self.project),
-            "accelerator": accelerator_json(self.accelerated),
+            "project": explain.project_json(self.project),
+            "accelerator": explain.accelerator_json(self.accelerated),
             "findings": findings,
         }
 

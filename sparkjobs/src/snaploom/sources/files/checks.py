@@ -29,15 +29,8 @@ from snaploom.sources.files.footers import (
     row_bytes,
 )
 from snaploom.sources.files.globs import escape_glob
+from snaploom.spark import jvm
 from snaploom.spark.failures import translate
-from snaploom.spark.jvm import (
-    FileEnds,
-    HadoopClient,
-    client_of,
-    open_path,
-    scan_by_spark,
-    scans_natively,
-)
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
 from snaploom.types.arrow import arrow_schema, schema_of_arrow
 from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, schema_json
@@ -59,7 +52,7 @@ def choose_scan(
     Comet takes the calendar of every file for today's (apache/datafusion-comet#5010).
     """
     has_times = any(name in schema.simpleString() for name in ("date", "timestamp"))
-    if declared.format != "parquet" or not has_times or not scans_natively(session):
+    if declared.format != "parquet" or not has_times or not jvm.scans_natively(session):
         return
     options = {name.lower(): value for name, value in declared.format_options.items()}
     settings = {
@@ -67,8 +60,8 @@ def choose_scan(
     }
     modes = {options.get(n.lower()) or settings[n] or "" for n in _CALENDARS}
     is_corrected = {mode.upper() for mode in modes} == {"CORRECTED"}
-    if not (is_corrected and have_one_calendar(files, FileEnds(client_of(session)).read)):
-        scan_by_spark(session)
+    if not (is_corrected and have_one_calendar(files, jvm.FileEnds(jvm.client_of(session)).read)):
+        jvm.scan_by_spark(session)
 
 
 # Rows that an accelerator handles at a time.
@@ -103,22 +96,22 @@ def choose_batch(session: SparkSession, joined: Iterable[DataFrame] | None) -> N
 
 def _width(session: SparkSession, frames: Iterable[DataFrame]) -> int | None:
     """Bytes of a row of all frames, each by one of its files; None where one does not show them."""
-    client = client_of(session)
+    client = jvm.client_of(session)
     total = 0
     for frame in frames:
         try:
             file = _first_file(client, frame._jdf.inputFiles())
         except (StopIteration, Py4JError):  # without files, or with one that is gone
             return None
-        width = row_bytes(file, FileEnds(client).read)
+        width = row_bytes(file, jvm.FileEnds(client).read)
         if width is None:
             return None
         total += width
     return total
 
 
-def _first_file(client: HadoopClient, uris: Iterable[str]) -> ListedFile:
-    path, store = open_path(client, unquote(next(iter(uris))))
+def _first_file(client: jvm.HadoopClient, uris: Iterable[str]) -> ListedFile:
+    path, store = jvm.open_path(client, unquote(next(iter(uris))))
     return ListedFile(path.toString(), store.getFileStatus(path).getLen(), 0)
 
 
@@ -142,14 +135,14 @@ def choose_spreading(
         session: whose next query joins.
         left: frames, and the columns that are keys; None where keys are computed.
     """
-    client = client_of(session)
+    client = jvm.client_of(session)
     is_wanted = not all(
         names is not None and _has_no_nulls(client, frame, names) for frame, names in left
     )
     session.conf.set(SPREADING, str(is_wanted).lower())
 
 
-def _has_no_nulls(client: HadoopClient, frame: DataFrame, names: Collection[str]) -> bool:
+def _has_no_nulls(client: jvm.HadoopClient, frame: DataFrame, names: Collection[str]) -> bool:
     plan = frame._jdf.queryExecution().analyzed()
     leaf = plan.collectLeaves().head()
     if leaf.getClass().getSimpleName() != "LogicalRelation":
@@ -165,7 +158,7 @@ def _has_no_nulls(client: HadoopClient, frame: DataFrame, names: Collection[str]
         file = _first_file(client, relation.location().inputFiles())
     except (StopIteration, Py4JError):
         return False
-    found = columns_without_nulls(file, files, FileEnds(client).read)
+    found = columns_without_nulls(file, files, jvm.FileEnds(client).read)
     return len(found) == len(numbers)
 
 
@@ -265,7 +258,7 @@ def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
     """A file of which parts can be read; `OSError` where it cannot be opened."""
     if file.uri.startswith(_LOCAL):
         return LocalFile(file.uri.removeprefix(_LOCAL))
-    read = partial(FileEnds(client_of(spark)).range, file)
+    read = partial(jvm.FileEnds(jvm.client_of(spark)).range, file)
     return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
 
 
@@ -406,7 +399,7 @@ class FileChecks:
         self, files: Sequence[ListedFile], declared: spark_types.StructType, file_format: FileFormat
     ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
         if file_format.has_footers:
-            footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
+            footers = read_footers(files, None, jvm.FileEnds(jvm.client_of(self.spark)).read)
             # A file whose footer cannot be read here is like no other, and is Spark's to judge.
             keys = [
                 one.schema_hash if one else file.uri
