@@ -75,7 +75,7 @@ JOBS = "SettingsInvalid submitters", "\n  expected: SparkOperator, ApacheSpark"
         ("submitters: [Local]", [], [*JOBS, "found:    Local"]),
         ("submitters: []", ["--local"], ["no Kubernetes cluster"]),
     ],
-    ids=["unknown", "no submitter", "Local alone", "jobs of its own need no other"],
+    ids=["unknown", "no submitter", "only Local", "jobs of its own need no other"],
 )
 def test_invalid_settings_are_reported(tmp_path, text, options, found):
     settings = tmp_path / "settings.yaml"
