@@ -7,15 +7,26 @@ from math import prod
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DENSE_SHARE,
+    INCLUDED_OTHER_NAME,
+    LIKE_NAME,
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     MOST_KEY_COLUMNS,
     SEQUENCE_START,
 )
-from snaploom.plugins.discovery.names import column_words, table_likeness, table_words
+from snaploom.plugins.discovery.names import (
+    column_words,
+    key_likeness,
+    table_likeness,
+    table_words,
+)
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.scratch import combined, is_unique
+from snaploom.plugins.discovery.scratch import combined, inclusion, is_unique
 
+NAMED = 0.95
+"""Likeness from which a name is that of a table, a role beside it included."""
+MANY_NUMBERS = 20
+"""Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
 FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
 
@@ -118,3 +129,50 @@ def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | Non
         if any(column_words(name, profile.prefix).has_id for name in key.columns)
     )  # fmt: skip
     return next(iter((*identified, *singles, *compounds)), None)
+
+
+def other_meant(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> str:
+    """The column of a parent that a reference may mean as well: the customer_id of its versions.
+
+    It identifies what the parent is called for, in several rows each.
+    """
+    table = table_words(parent.name)
+    return next(
+        (
+            other.name for other in parent.columns
+            if child is not parent and other is not target and not other.is_unique
+            and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
+            and table_likeness(words.base, table) >= NAMED
+            and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
+                             parent.name) >= LIKE_NAME
+        ),
+        "",
+    )  # fmt: skip
+
+
+def are_same_rows(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a plain key has the same name beside it in both: id and name of foods and items."""
+    if (
+        child is parent
+        or not column.is_unique
+        or column.name.casefold() != target.name.casefold()
+        or column_words(column.name, child.prefix).base
+    ):
+        return False
+    theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
+    pairs = (
+        inclusion(
+            combined([column.values, each.values]),
+            combined([target.values, theirs[each.name.casefold()].values]),
+        )
+        for each in child.columns
+        if each.is_unique and each.type.family is Family.TEXT and each.name.casefold() in theirs
+        and each is not column and is_short(each)
+    )  # fmt: skip
+    return any(
+        pair.compared >= MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
+    )

@@ -19,7 +19,16 @@ from snaploom.plugins.discovery.foundfiles import (
     WEAK_SHARE,
     WIDE_PARENT,
 )
-from snaploom.plugins.discovery.keys import Key, is_sequence, is_short, names_own_table
+from snaploom.plugins.discovery.keys import (
+    MANY_NUMBERS,
+    NAMED,
+    Key,
+    are_same_rows,
+    is_sequence,
+    is_short,
+    names_own_table,
+    other_meant,
+)
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
     GENERIC,
@@ -39,8 +48,6 @@ from snaploom.plugins.discovery.names import (
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.types.merge import explains_more
 
-_MANY_NUMBERS = 20
-"""Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
 _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
 _OWN_KEY = 0.85
@@ -59,8 +66,6 @@ _SELF_ROLE = 0.69
 """Likeness of a column that names its own table, in no role of those that refer to it: a guess."""
 _OTHER_WORD = 0.9
 """Factor where another column is the key, and this one has another word for "identifies a row"."""
-NAMED = 0.95
-"""Likeness from which a name is that of a table, a role beside it included."""
 MOST_REPEATED = 0.05
 """Share of rows up to which values that occur twice are a fault of a key."""
 _COPIED_COLUMNS = 0.8
@@ -117,7 +122,7 @@ class Relationship:
     @property
     def is_proved(self) -> bool:
         """Whether so many values are there that it is no chance, whatever the names."""
-        are_many = self.included.compared >= _MANY_NUMBERS
+        are_many = self.included.compared >= MANY_NUMBERS
         return are_many and not self.is_by_chance and self.included.share > 1 - _EXPLAINS
 
     @property
@@ -239,7 +244,7 @@ def judge(
         normalize=steps,
         as_written=written.share,
         is_by_chance=is_sequence(target),
-        is_unsure=_are_same_rows(child, column, parent, target)
+        is_unsure=are_same_rows(child, column, parent, target)
         or (
             is_sequence(target)
             and (
@@ -251,7 +256,7 @@ def judge(
                 or _home(child, column, parent) < LIKE_NAME
                 or (fit < _LEAST_USED and not is_named)
                 or (is_own and used < 1 and _counts_itself(child, column))
-                or bool(_other_meant(child, column, parent, target))
+                or bool(other_meant(child, column, parent, target))
             )
         ),
     )
@@ -324,7 +329,7 @@ def _objection(
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
-    other = _other_meant(child, column, parent, target)
+    other = other_meant(child, column, parent, target)
     if other and words_of(other) == words_of(column.name):
         return f"{parent.name} has a {other} of its own, which is no key of it"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
@@ -342,27 +347,6 @@ def _objection(
     if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
         return "both count the rows of their tables"
     return ""
-
-
-def _other_meant(
-    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
-) -> str:
-    """The column of a parent that a reference may mean as well: the customer_id of its versions.
-
-    It identifies what the parent is called for, in several rows each.
-    """
-    table = table_words(parent.name)
-    return next(
-        (
-            other.name for other in parent.columns
-            if child is not parent and other is not target and not other.is_unique
-            and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
-            and table_likeness(words.base, table) >= NAMED
-            and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
-                             parent.name) >= LIKE_NAME
-        ),
-        "",
-    )  # fmt: skip
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
@@ -419,7 +403,7 @@ def _odds(
     """
     counts = is_sequence(target)
     distinct = column.values.distinct
-    evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(_MANY_NUMBERS))
+    evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
@@ -508,7 +492,7 @@ def _likeness(
     target: ColumnProfile,
     primary: Mapping[str, Key],
 ) -> float:
-    if _is_main(parent, target, primary) and _are_same_rows(child, column, parent, target):
+    if _is_main(parent, target, primary) and are_same_rows(child, column, parent, target):
         return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
     noun, is_known = child.nouns.get(column.name, ("", False))
@@ -519,32 +503,6 @@ def _likeness(
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
-
-
-def _are_same_rows(
-    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
-) -> bool:
-    """Whether a plain key has the same name beside it in both: id and name of foods and items."""
-    if (
-        child is parent
-        or not column.is_unique
-        or column.name.casefold() != target.name.casefold()
-        or column_words(column.name, child.prefix).base
-    ):
-        return False
-    theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
-    pairs = (
-        scratch.inclusion(
-            scratch.combined([column.values, each.values]),
-            scratch.combined([target.values, theirs[each.name.casefold()].values]),
-        )
-        for each in child.columns
-        if each.is_unique and each.type.family is Family.TEXT and each.name.casefold() in theirs
-        and each is not column and is_short(each)
-    )  # fmt: skip
-    return any(
-        pair.compared >= _MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
-    )
 
 
 def _likeness_as(
@@ -637,4 +595,4 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    return not is_sequence(target) and target.density < 0.1 and values >= _MANY_NUMBERS
+    return not is_sequence(target) and target.density < 0.1 and values >= MANY_NUMBERS
