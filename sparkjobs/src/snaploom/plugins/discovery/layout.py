@@ -219,7 +219,7 @@ def _guess_of_hours(layout: Layout) -> Guess | None:
     return Guess(
         "numbers behind the days in names", "numbers of parts", ("hours",),
         "they may be times of the day, of which no day has every hour",
-        "write hours as 2024-05-31T140000, or parts as `part-14`",
+        "write hours as 2024-05-31T14, or parts as `part-14`",
     )  # fmt: skip
 
 
