@@ -49,6 +49,7 @@ in Python, stands above each table. All figures, with commits, are in `benchmark
 ABOUT = {
     "Joins": "Line items of TPC-H, checks included, beside the same joins by hand.",
     "Backlog": "Two years of monthly snapshots in one run, beside a loop by hand.",
+    "As-of joins": "Beside one sort of both sides by hand, and the range join that people write.",
     "Native": "With Comet on the oldest Spark: [how](how-to/run-it-natively.md).",
     "Growth": "Scale factors of TPC-H; [cluster sizes](how-to/size-a-cluster.md) follow from it.",
     "Models": "Planning of wide models, beside the same joins by hand.",

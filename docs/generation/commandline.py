@@ -43,6 +43,7 @@ CODES_OF = {
     "drivers list": "0, 2 (the lock file cannot be read)",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",
+    "migrate": "0, 1, 2",
     "index create": "0, 1, 2, 130",
     "index build": "0, 1, 2, 130",
     "index refresh": "0, 1, 2, 130",

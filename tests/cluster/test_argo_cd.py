@@ -109,25 +109,19 @@ def conditions(platform: Platform, namespace: str) -> dict[tuple[str, str], dict
     }
 
 
-def test_one_application_brings_everything_in_waves(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_one_application_brings_everything_in_waves(platform, beginning):
     assert beginning.before_roll_out == {CRDS: "Healthy", CHART: "Progressing", RESOURCES: ""}
     found = healths(platform.applications.get(RESOURCES))
     assert {each["status"] for each in found.values()} == {"Healthy"}
     assert found.keys() == {(raw["kind"], raw["metadata"]["name"]) for raw in shop()}
 
 
-def test_resources_that_come_before_their_kinds_end_in_the_same_state(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_resources_that_come_before_their_kinds_end_in_the_same_state(platform, beginning):
     assert "no matches for kind" in beginning.early
     assert conditions(platform, EARLY) == conditions(platform, DATA)
 
 
-def test_resources_one_by_one_in_any_order_end_in_the_same_state(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_resources_one_by_one_in_any_order_end_in_the_same_state(platform, beginning):
     platform.apply_application(SHUFFLED, {"syncOptions": ["ServerSideApply=true"]})
     for raw in random.Random(7).sample(shop(), len(shop())):
         one = {"group": GROUP, "kind": raw["kind"], "name": raw["metadata"]["name"]}
@@ -137,9 +131,7 @@ def test_resources_one_by_one_in_any_order_end_in_the_same_state(
     assert conditions(platform, SHUFFLED) == conditions(platform, DATA)
 
 
-def test_nothing_differs_from_git_while_runs_come_and_go(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_nothing_differs_from_git_while_runs_come_and_go(platform, beginning):
     applications, names = platform.applications, (CRDS, CHART, RESOURCES)
     before = {name: applications.get(name)["status"]["history"] for name in names}
     counted = platform.argo.figure("argocd_app_reconcile_count")
@@ -230,17 +222,13 @@ def named(kind: str, name: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def test_what_the_operator_makes_is_shown_below_its_owner(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_what_the_operator_makes_is_shown_below_its_owner(platform, beginning):
     below = parents(platform, EARLY)
     for kind in ("SparkApplication", "ConfigMap"):
         assert {(kind, *OUTPUT), (kind, *INDEX)} <= below
 
 
-def test_a_project_of_only_our_kinds_hides_the_rest(
-    platform: Platform, beginning: Beginning
-) -> None:
+def test_a_project_of_only_our_kinds_hides_the_rest(platform, beginning):
     assert parents(platform, RESOURCES) == set()
 
 

@@ -52,9 +52,7 @@ def refusing(is_revoked: Callable[[], bool]) -> Loss:
     return loss
 
 
-def test_full_volume_is_reported_and_its_run_retried_when_there_is_room(
-    chaos: ChaosNamespace,
-) -> None:
+def test_full_volume_is_reported_and_its_run_retried_when_there_is_room(chaos):
     with small_disk(chaos.folder, "1m"):
         chaos.add_day(FIRST_DAY)
         ballast = fill(chaos.folder)
@@ -96,9 +94,7 @@ def without_webhook(chaos: ChaosNamespace) -> Iterator[None]:
         chaos.cluster_wide("create", "--filename", "-", stdin=json.dumps(webhook))
 
 
-def test_keys_revoked_in_the_middle_of_a_commit_publish_nothing(
-    chaos: ChaosNamespace, tmp_path: Path
-) -> None:
+def test_keys_revoked_in_the_middle_of_a_commit_publish_nothing(chaos, tmp_path):
     revoked = [False]
     address = chaos.own.whole.host
     published = tmp_path / "buckets" / BUCKET / "shop" / "wide"
@@ -118,9 +114,7 @@ def test_keys_revoked_in_the_middle_of_a_commit_publish_nothing(
         chaos.check_rows(published, [f"{day}T00:00:00Z" for day in (FIRST_DAY, SECOND_DAY)])
 
 
-def test_rotated_secret_is_reported_and_the_new_one_works(
-    chaos: ChaosNamespace, tmp_path: Path
-) -> None:
+def test_rotated_secret_is_reported_and_the_new_one_works(chaos, tmp_path):
     address = chaos.own.whole.host
     with running_versitygw(tmp_path, address) as server:
         declare_in_bucket(chaos, server)
@@ -166,9 +160,7 @@ def test_exceeded_quota_is_reported_and_the_run_retried(chaos: ChaosNamespace) -
     chaos.until_published(FIRST_DAY)
 
 
-def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(
-    chaos: ChaosNamespace,
-) -> None:
+def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(chaos):
     template = RUN["spark"]["podTemplate"] | {"envFrom": [{"secretRef": {"name": "keys"}}]}
     chaos.declare(spark=spark(podTemplate=template))
     chaos.until_message('secret "keys" not found')
@@ -178,9 +170,7 @@ def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(
     assert chaos.status()["lastRun"]["attempt"] == 0
 
 
-def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_ignored(
-    chaos: ChaosNamespace,
-) -> None:
+def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_ignored(chaos):
     chaos.declare()
     chaos.until_running()
     run = chaos.status()["currentRun"]["id"]
@@ -222,9 +212,7 @@ def test_killed_executor_is_replaced_and_the_run_ends_well(chaos: ChaosNamespace
     assert len(run["status"]["executorState"]) == 2
 
 
-def test_drained_node_stops_everything_and_all_goes_on_when_it_is_back(
-    chaos: ChaosNamespace,
-) -> None:
+def test_drained_node_stops_everything_and_all_goes_on_when_it_is_back(chaos):
     chaos.declare()
     chaos.until_running()
     drained = ("drain", NODE, "--force", "--ignore-daemonsets", "--delete-emptydir-data")
@@ -240,9 +228,7 @@ def test_drained_node_stops_everything_and_all_goes_on_when_it_is_back(
     chaos.until_published(FIRST_DAY, SECOND_DAY)
 
 
-def test_application_deleted_by_hand_is_a_lost_run_that_is_done_again(
-    chaos: ChaosNamespace,
-) -> None:
+def test_application_deleted_by_hand_is_a_lost_run_that_is_done_again(chaos):
     chaos.declare()
     chaos.until_running()
     chaos.kubectl("delete", "sparkapplications", "--all")
@@ -339,9 +325,7 @@ def test_spark_operator_that_is_away_is_waited_for(chaos: ChaosNamespace) -> Non
     assert len(chaos.applications()) == 1
 
 
-def test_api_server_that_is_killed_under_a_run_costs_nothing_but_time(
-    chaos: ChaosNamespace,
-) -> None:
+def test_api_server_that_is_killed_under_a_run_costs_nothing_but_time(chaos):
     chaos.declare()
     chaos.until_running()
     chaos.own.plane.apiserver.kill()

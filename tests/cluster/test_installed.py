@@ -80,9 +80,7 @@ def test_tutorial_is_done_from_the_wheel(with_spark: Installed, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_code_of_a_notebook_is_done_from_the_wheel(
-    notebook: Path, with_spark: Installed, tmp_path: Path
-) -> None:
+def test_code_of_a_notebook_is_done_from_the_wheel(notebook, with_spark, tmp_path):
     folder = copy_example("customer", tmp_path).checkout / "examples" / "notebooks"
     folder.mkdir()
     cells = json.loads(notebook.read_text("utf-8"))["cells"]

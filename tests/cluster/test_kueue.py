@@ -170,9 +170,7 @@ def declared(queue: str) -> list[Raw]:
 
 
 @pytest.mark.parametrize("scheduler", ["Kueue", "KueuePods"])
-async def test_run_waits_for_quota_and_starts_once_it_is_there(
-    plane: Cluster, scheduler: str
-) -> None:
+async def test_run_waits_for_quota_and_starts_once_it_is_there(plane, scheduler):
     queue = f"team-{scheduler.lower()}"
     queue_of(plane, NAMESPACE, queue, 0)
     settings = real_settings(NAMESPACE, queueScheduler=scheduler)

@@ -491,9 +491,7 @@ def test_people_see_it_with_kubectl_and_with_our_command(applied: Flights, first
     assert f"{FEBRUARY}  24,951 rows" in tree
 
 
-def test_published_rows_are_those_of_a_run_on_a_laptop(
-    applied: Flights, first: Raw, local: Example, tmp_path: Path
-) -> None:
+def test_published_rows_are_those_of_a_run_on_a_laptop(applied, first, local, tmp_path):
     there = published_files(applied.copy_out("wide", tmp_path / "wide"))
     here = published_files(local.folder / "wide")
     assert list(there) == [JANUARY, FEBRUARY]
@@ -534,9 +532,7 @@ def test_indexes_of_an_output_and_of_a_source_are_built(indexed: dict[str, Raw])
 
 
 @pytest.mark.parametrize("place", ["output", "source"])
-def test_query_in_a_pod_opens_only_files_that_matter(
-    answers: dict[str, dict[str, int]], place: str
-) -> None:
+def test_query_in_a_pod_opens_only_files_that_matter(answers, place):
     answer = answers[place]
     assert answer["rows"] == 6_099
     assert 0 < answer["opened"] < answer["files"]
@@ -548,9 +544,7 @@ def test_webhook_refuses_what_is_wrong(installed: WholeCluster, applied: Flights
         applied.patch(OUTPUT, outputFolder={"folderUri": "relative/"})
 
 
-def test_upgrade_of_the_chart_keeps_what_there_is_and_starts_no_run(
-    upgraded: Flights, kept: Kept, installed: WholeCluster
-) -> None:
+def test_upgrade_of_the_chart_keeps_what_there_is_and_starts_no_run(upgraded, kept, installed):
     assert kept.lost(Kept.of(upgraded)) == []
     settings = installed.release.stored("configmap", "snaploom-settings")
     assert "logLevel: debug" in settings["data"]["settings.yaml"]
@@ -568,15 +562,11 @@ def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
     assert status["files"]["stale"] == status["files"]["missing"] == 0
 
 
-def test_run_after_an_upgrade_has_the_newer_image(
-    upgraded: Flights, third: Raw, installed: WholeCluster
-) -> None:
+def test_run_after_an_upgrade_has_the_newer_image(upgraded, third, installed):
     assert images_of(driver_of(upgraded, third)) == {installed.newer.spark_image}
 
 
-def test_accelerated_run_has_its_image_and_native_memory(
-    native: Native, installed: WholeCluster
-) -> None:
+def test_accelerated_run_has_its_image_and_native_memory(native, installed):
     """600 MiB of heap, 384 of overhead, and 8 of native memory."""
     assert len(native.executors) >= 2
     for pod in native.executors:
@@ -587,9 +577,7 @@ def test_accelerated_run_has_its_image_and_native_memory(
     assert "Unsupported file format CSV" in native.report["fallbacks"]
 
 
-def test_natively_woven_rows_are_those_of_a_run_on_a_laptop(
-    upgraded: Flights, native: Native, local: Example, tmp_path: Path
-) -> None:
+def test_natively_woven_rows_are_those_of_a_run_on_a_laptop(upgraded, native, local, tmp_path):
     there = published_files(upgraded.copy_out("native", tmp_path / "native"))
     here = published_files(local.folder / "wide")
     assert snapshots(native.output) == ROWS
@@ -604,9 +592,7 @@ def test_native_run_spills_and_outlives_a_killed_executor(native: Native) -> Non
 
 
 @pytest.mark.in_a_bucket
-def test_table_of_a_catalog_is_read_by_a_pod_that_knows_nothing_of_us(
-    read_elsewhere: Path, local: Example
-) -> None:
+def test_table_of_a_catalog_is_read_by_a_pod_that_knows_nothing_of_us(read_elsewhere, local):
     here = published_files(local.folder / "wide")
     assert differences([str(read_elsewhere)], here[JANUARY]) == []
 

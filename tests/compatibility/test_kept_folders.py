@@ -32,9 +32,7 @@ def orders(spark: SparkSession, folders: KeptFolders) -> list[tuple[int, str | N
     return sorted((row["order_id"], row["name"]) for row in rows)
 
 
-def test_published_days_are_read_and_the_next_one_is_published(
-    folders: KeptFolders, spark: SparkSession
-) -> None:
+def test_published_days_are_read_and_the_next_one_is_published(folders, spark):
     first = orders(spark, folders)
     assert len(first) == 3
     run = sl.load(folders.model).run(OUTPUT, now=NOW, spark=spark, progress=False)
@@ -46,9 +44,7 @@ def test_published_days_are_read_and_the_next_one_is_published(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_indexes_are_read_refreshed_and_used(
-    form: str, folders: KeptFolders, spark: SparkSession
-) -> None:
+def test_indexes_are_read_refreshed_and_used(form, folders, spark):
     index = skipping.skipping_index(spark, folders.indexes(form)).on_path(folders.data)
     kept = index.describe()
     assert len(kept.indexes) == 2

@@ -59,9 +59,7 @@ def test_good_citation_passes(tmp_path: Path, text: str) -> None:
         ("the seed's form", 'a.py:1: "the seed\'s" is not'),
     ],
 )
-def test_citation_of_nothing_is_named_with_what_to_write(
-    tmp_path: Path, text: str, found: str
-) -> None:
+def test_citation_of_nothing_is_named_with_what_to_write(tmp_path, text, found):
     (fault,) = reported(tmp_path, "a.py", text)
     assert fault.startswith(found)
 

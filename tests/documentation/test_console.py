@@ -30,9 +30,7 @@ def test_how_to_prints_what_it_shows(page: Path, shared_shell: Shell, tmp_path: 
     run_blocks(page, tmp_path, shell=shared_shell)
 
 
-def test_command_in_this_process_has_its_streams_and_its_exit_code(
-    shared_shell: Shell, tmp_path: Path
-) -> None:
+def test_command_in_this_process_has_its_streams_and_its_exit_code(shared_shell, tmp_path):
     text = "snaploom gc /nowhere 2> errors; echo $?; cat errors | wc -l; snaploom crds | wc -c"
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     by_process = processes(text, tmp_path, {**os.environ, "PATH": path})

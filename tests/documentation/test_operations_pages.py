@@ -56,9 +56,7 @@ def kubectl_on_path(plane: ControlPlane, folder: Path) -> Path:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_recovery_prints_what_the_page_shows(
-    own_control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recovery_prints_what_the_page_shows(own_control_plane, tmp_path, monkeypatch):
     programs, folder = kubectl_on_path(own_control_plane, tmp_path / "programs"), tmp_path / "home"
     folder.mkdir()
     own_control_plane.install_crds()

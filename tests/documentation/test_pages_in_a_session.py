@@ -35,9 +35,7 @@ def test_page_does_what_it_shows(name: str, session: PageSession) -> None:
     session.run(DOCS / "how-to" / f"{name}.md")
 
 
-def test_page_about_xskipper_does_what_it_shows(
-    session: PageSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_about_xskipper_does_what_it_shows(session, monkeypatch):
     keys = {label: secrets.token_bytes(16) for label in ("columns", "footer")}
     with transit_server(MemoryKeyService(keys)) as server:
         monkeypatch.setenv("VAULT_TOKEN", server.token)

@@ -40,9 +40,7 @@ TREES = [
 
 
 @pytest.mark.parametrize(("make", "code", "text"), TREES)
-def test_every_command_ends_with_3_and_one_error(
-    tmp_path: Path, make: Any, code: str, text: str
-) -> None:
+def test_every_command_ends_with_3_and_one_error(tmp_path, make, code, text):
     shop = make(tmp_path).with_data()
     for result in (shop.validate(), shop.plan("--offline"), shop.plan(), shop.run()):
         assert result.code == 3
@@ -56,9 +54,7 @@ def test_every_command_ends_with_3_and_one_error(
 
 
 @pytest.mark.parametrize(("make", "code", "text"), TREES)
-def test_json_has_the_finding_and_ends_with_3(
-    tmp_path: Path, make: Any, code: str, text: str
-) -> None:
+def test_json_has_the_finding_and_ends_with_3(tmp_path, make, code, text):
     shop = make(tmp_path).with_data()
     for result in (shop.plan("-o", "json"), shop.run("-o", "json")):
         assert result.code == 3

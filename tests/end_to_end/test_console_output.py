@@ -57,9 +57,7 @@ def test_help_fits_80_columns_shows_no_empty_default_and_imports_no_spark(comman
         (("crds",), 0),
     ],
 )
-def test_what_needs_no_data_imports_no_spark(
-    tmp_path: Path, arguments: tuple[str, ...], code: int
-) -> None:
+def test_what_needs_no_data_imports_no_spark(tmp_path, arguments, code):
     model = str(Shop(tmp_path).write())
     filled = [argument.format(model=model) for argument in arguments]
     done = subprocess.run(

@@ -81,12 +81,7 @@ def test_readme_publishes_every_month(published: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.parametrize("day", REGISTERS)
-def test_published_rows_are_those_of_a_join_by_hand(
-    example: examples.Example,
-    published: dict[str, list[str]],
-    oracle: duckdb.DuckDBPyConnection,
-    day: str,
-) -> None:
+def test_published_rows_are_those_of_a_join_by_hand(example, published, oracle, day):
     sources = example.folder / "sources"
     by_hand = BY_HAND.format(sources=sources, day=day, month=day[:7], register=REGISTERS[day])
     oracle.execute(f"CREATE TABLE expected AS {by_hand}")
@@ -98,9 +93,7 @@ def test_published_rows_are_those_of_a_join_by_hand(
         assert not only, f"only in {left}: {only}"
 
 
-def test_legs_are_in_the_order_of_departure(
-    published: dict[str, list[str]], oracle: duckdb.DuckDBPyConnection
-) -> None:
+def test_legs_are_in_the_order_of_departure(published, oracle):
     times = "list_transform(legs, lambda leg: leg.data.sched_dep_time)"
     unordered = oracle.execute(
         f"SELECT count(*) FROM read_parquet({published[f'{JANUARY}T00:00:00Z']}) "
@@ -109,9 +102,7 @@ def test_legs_are_in_the_order_of_departure(
     assert unordered == (0,)
 
 
-def test_second_demo_has_nothing_to_do(
-    example: examples.Example, published: dict[str, list[str]]
-) -> None:
+def test_second_demo_has_nothing_to_do(example, published):
     printed = example.run("python examples/flights/demo.py")
     assert "nothing to publish" in printed.lower()
     assert examples.published_files(example.folder / "wide") == published

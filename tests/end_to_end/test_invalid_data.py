@@ -127,9 +127,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("spoil", "texts"), CASES)
-def test_wrong_data_has_one_error_and_nothing_is_published(
-    tmp_path: Path, spoil: Callable[[Shop], None], texts: tuple[str, ...]
-) -> None:
+def test_wrong_data_has_one_error_and_nothing_is_published(tmp_path, spoil, texts):
     shop = Shop(tmp_path).with_data()
     spoil(shop)
     assert_one_error(shop.run(), *texts)
@@ -231,9 +229,7 @@ def test_a_join_that_matches_nothing_is_warned_of_and_published(tmp_path: Path) 
     assert "found a match" not in again.run().err
 
 
-def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(tmp_path, monkeypatch):
     monkeypatch.setattr(unmatched, "SECONDS_FOR_NEWEST", 600.0)
     shop = Shop(tmp_path)
     ids = ["10", "11", "12", None, "99"]

@@ -53,9 +53,7 @@ TEXTS: list[tuple[str, Callable[[str], str], str, tuple[str, ...]]] = [
 @pytest.mark.parametrize(
     ("spoil", "code", "texts"), [pytest.param(*case[1:], id=case[0]) for case in TEXTS]
 )
-def test_a_spoilt_text_has_one_error(
-    tmp_path: Path, spoil: Callable[[str], str], code: str, texts: tuple[str, ...]
-) -> None:
+def test_a_spoilt_text_has_one_error(tmp_path, spoil, code, texts):
     model = Shop(tmp_path).write()
     model.write_text(spoil(model.read_text("utf-8")), "utf-8")
     assert_one_error(snaploom("validate", model), code, *texts)
@@ -72,9 +70,7 @@ def test_a_spoilt_text_has_one_error(
         ("", "SL113", "at least 1 character"),
     ],
 )
-def test_a_field_name_that_cannot_be_has_one_error(
-    tmp_path: Path, name: str, code: str, text: str
-) -> None:
+def test_a_field_name_that_cannot_be_has_one_error(tmp_path, name, code, text):
     result = Shop(tmp_path).other(fieldName=name).validate()
     assert_one_error(result, code, "OutputDataset/wide", "otherDataSources[0].fieldName", text)
 
@@ -108,9 +104,7 @@ def test_field_names_that_are_equal_but_for_case_have_one_error(tmp_path: Path) 
         ),
     ],
 )
-def test_virtual_sources_in_a_circle_have_one_error(
-    tmp_path: Path, circle: list[dict[str, object]]
-) -> None:
+def test_virtual_sources_in_a_circle_have_one_error(tmp_path, circle):
     shop = Shop(tmp_path)
     shop.documents.extend(circle)
     result = shop.validate()

@@ -26,9 +26,7 @@ def assert_refused(result: CommandResult, code: int, *texts: str) -> None:
         ("snapshots", "wid"),
     ],
 )
-def test_an_unknown_output_is_answered_with_the_nearest(
-    tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_an_unknown_output_is_answered_with_the_nearest(tmp_path, command):
     result = snaploom(*command, "-f", Shop(tmp_path).write())
     assert_refused(result, 2, "OutputDataset/wid", "did you mean `wide`?")
 
@@ -43,9 +41,7 @@ def test_an_unknown_output_is_answered_with_the_nearest(
         ("nowhere/model.yaml", "there is no such file or folder"),
     ],
 )
-def test_places_without_declarations_are_errors(
-    tmp_path: Path, command: tuple[str, ...], place: str, text: str
-) -> None:
+def test_places_without_declarations_are_errors(tmp_path, command, place, text):
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("none")
@@ -67,9 +63,7 @@ def test_places_without_declarations_are_errors(
         (("--all",), "names and --all"),
     ],
 )
-def test_options_that_make_no_sense_are_errors(
-    tmp_path: Path, arguments: tuple[str, ...], text: str
-) -> None:
+def test_options_that_make_no_sense_are_errors(tmp_path, arguments, text):
     assert_refused(snaploom("run", "wide", "-f", Shop(tmp_path).write(), *arguments), 2, text)
 
 
@@ -84,9 +78,7 @@ def test_options_that_make_no_sense_are_errors(
         ),
     ],
 )  # fmt: skip
-def test_strict_is_refused_where_the_root_is_not_listed(
-    tmp_path: Path, command: tuple[str, ...], instead: str
-) -> None:
+def test_strict_is_refused_where_the_root_is_not_listed(tmp_path, command, instead):
     result = snaploom(*command, "--strict", "-f", Shop(tmp_path).write())
     assert_refused(result, 2, "--strict has no effect", "expected: one of the two", instead)
 
@@ -103,9 +95,7 @@ def test_files_are_asked_for(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["snapshots", "gc"])
 @pytest.mark.parametrize("place", ["other", "nowhere"])
-def test_foreign_folders_are_refused_and_unchanged(
-    tmp_path: Path, command: str, place: str
-) -> None:
+def test_foreign_folders_are_refused_and_unchanged(tmp_path, command, place):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
     result = snaploom(command, tmp_path / place)
@@ -126,18 +116,14 @@ def test_an_output_that_never_ran_has_no_snapshots(tmp_path: Path) -> None:
     assert (document["sequence"], document["snapshots"]) == (0, [])
 
 
-def test_folders_are_named_by_relative_paths_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_are_named_by_relative_paths_too(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path)
     assert_refused(snaploom("gc", "other"), 1, f"file://{tmp_path}/other/")
 
 
 @pytest.mark.parametrize("command", [("init",), ("schema", "--dir"), ("crds", "--dir")])
-def test_a_place_that_cannot_be_written_is_an_error(
-    tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path, command):
     (tmp_path / "file").write_text("")
     result = snaploom(*command, tmp_path / "file" / "below")
     assert_refused(result, 1, "this folder cannot be written", "Not a directory", "fix:")

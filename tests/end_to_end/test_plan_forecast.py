@@ -7,7 +7,6 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from support.declared.declarations import Raw
 from support.declared.shop import CUSTOMERS, ORDERS, Shop, snaploom
 
@@ -66,9 +65,7 @@ def decimals(name: str, precision: int, scale: int) -> pa.Table:
     return pa.table({name: column, "number": [1, 2, 3]})
 
 
-def test_keys_that_the_declared_type_holds_are_forecast_and_joined_without_loss(
-    tmp_path: Path,
-) -> None:
+def test_keys_that_the_declared_type_holds_are_forecast_and_joined_without_loss(tmp_path):
     shop = shop_of(tmp_path).other(joinFieldMissingMode="SKIP_WARN")
     kind = {"decimal": {"precision": 10, "scale": 4}}
     key = [{"fields": [{"fieldName": "rate", "dataType": kind}]}]
@@ -124,9 +121,7 @@ def test_snapshots_deleted_by_a_run_are_those_that_plan_and_diff_show(tmp_path: 
 
 
 @pytest.mark.parametrize("mode", ["FAIL", "WARN"])
-def test_types_that_contradict_what_is_published_are_foreseen_as_it_happens(
-    tmp_path: Path, mode: str
-) -> None:
+def test_types_that_contradict_what_is_published_are_foreseen_as_it_happens(tmp_path, mode):
     shop = shop_of(tmp_path).set("wide", "outputFolder.incompatibleSchema", mode)
     assert shop.run("--limit", "2").code == 0
     shop.day("orders", [{**row, "order_id": "a"} for row in ORDERS], DAYS[3])
@@ -206,9 +201,7 @@ def test_a_narrower_type_and_a_column_that_is_not_declared_are_no_failure(tmp_pa
 
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
-def test_declared_types_of_orc_and_avro_are_forecast(
-    tmp_path: Path, spark: SparkSession, form: str
-) -> None:
+def test_declared_types_of_orc_and_avro_are_forecast(tmp_path, spark, form):
     shop = shop_of(tmp_path)
     folder = f"file://{tmp_path}/customers"
     writer = "org.apache.spark.sql.avro.AvroFileFormat" if form == "avro" else form
@@ -233,9 +226,7 @@ def test_declared_types_of_orc_and_avro_are_forecast(
         ("2024-05-01", "{day:LONG}", "day"),
     ],
 )
-def test_a_capture_without_a_time_is_the_same_error_of_plan_and_run(
-    tmp_path: Path, name: str, prefix: str, text: str
-) -> None:
+def test_a_capture_without_a_time_is_the_same_error_of_plan_and_run(tmp_path, name, prefix, text):
     shop = shop_of(tmp_path)
     shop.day("customers", CUSTOMERS, name)
     place = f"file://{tmp_path}/customers/{prefix}.parquet"
@@ -247,9 +238,7 @@ def test_a_capture_without_a_time_is_the_same_error_of_plan_and_run(
     assert planned.err.splitlines()[1].strip() in ran.err
 
 
-def test_plan_reports_that_undeclared_columns_of_csv_are_not_forecast(
-    tmp_path: Path,
-) -> None:
+def test_plan_reports_that_undeclared_columns_of_csv_are_not_forecast(tmp_path):
     shop = Shop(tmp_path).with_data()
     (tmp_path / "orders" / "2024-05-01.csv").write_text("customer_id\n10\n")
     place = f"file://{tmp_path}/orders"

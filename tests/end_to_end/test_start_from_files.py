@@ -68,9 +68,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_written_runs_and_joins_as_by_hand(
-    tmp_path: Path, spark: SparkSession, case: str
-) -> None:
+def test_what_is_written_runs_and_joins_as_by_hand(tmp_path, spark, case):
     make, output, query, columns = CASES[case]
     folder = tmp_path / "My Döc%20s #1 (100%)"
     found = published(make, folder, spark, output, columns)
@@ -112,9 +110,7 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
      "%Y/%B/%-d/sales.csv", "%m/%d/%Y/sales.csv", "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv",
      "{x}*[y]? {{z/sales_%y%m%d.csv"],
 )  # fmt: skip
-def test_days_of_other_orders_are_published_with_all_rows(
-    tmp_path: Path, spark: SparkSession, form: str
-) -> None:
+def test_days_of_other_orders_are_published_with_all_rows(tmp_path, spark, form):
     days = [date(2024, 5, day) for day in (9, 10, 11, 13, 14, 16)]
     for day in days:
         file = tmp_path / ODD / "data" / day.strftime(form)
@@ -138,9 +134,7 @@ def test_days_of_other_orders_are_published_with_all_rows(
         (["1. Ma\u0308rz 2024.csv", "2. Dez. 2024.csv"], ["2024-03-01", "2024-12-02"]),
     ],
 )
-def test_quarters_and_months_with_names_are_published(
-    tmp_path: Path, spark: SparkSession, names: list[str], times: list[str]
-) -> None:
+def test_quarters_and_months_with_names_are_published(tmp_path, spark, names, times):
     for number, name in enumerate(names):
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / name).write_text(f"sale_id,shop\n{number},a\n{number + 9},b\n")
@@ -153,9 +147,7 @@ def test_quarters_and_months_with_names_are_published(
         assert {row[0] for row in rows} == {number, number + 9}
 
 
-def test_a_text_for_no_value_is_null_in_its_own_columns_only(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_text_for_no_value_is_null_in_its_own_columns_only(tmp_path, spark):
     (tmp_path / "data").mkdir()
     countries = "code,people,a.b (%),since\nNA,3,1.5,1990-03-21\nDE,NA,\\N,NULL\nFR,68,NA,N/A\n"
     countries += "IT,NA,2,NULL\nES,1,NA,N/A\nPT,NA,NA,N/A\n"
@@ -188,9 +180,7 @@ def test_a_text_for_no_value_is_null_in_its_own_columns_only(
         ('\ufeffid,shop,shop\r\n1,a,2\r\n2,"b\nc",\r\n', 2),
     ],
 )
-def test_what_is_declared_of_a_text_is_what_its_first_run_reads(
-    tmp_path: Path, spark: SparkSession, text: str, rows: int
-) -> None:
+def test_what_is_declared_of_a_text_is_what_its_first_run_reads(tmp_path, spark, text, rows):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "sales.csv").write_text(text, newline="")
     if rows:
@@ -202,9 +192,7 @@ def test_what_is_declared_of_a_text_is_what_its_first_run_reads(
         assert " values where other lines have 3: " in result.err.replace("1 value ", "1 values ")
 
 
-def test_days_of_a_column_in_another_order_are_published(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_days_of_a_column_in_another_order_are_published(tmp_path, spark):
     (tmp_path / "data").mkdir()
     days = [date(2024, 5, day) for day in (9, 11, 13)]
     rows = "".join(f"{n},{days[n % 3]:%m/%d/%Y},{n / 4}\n" for n in range(60))
@@ -231,9 +219,7 @@ def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: Spark
         assert {row[0]: row[1] for row in rows} == {n: n * 10 + day.day for n in range(1, 9)}
 
 
-def test_one_mark_less_joins_each_row_as_of_its_own_time(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_one_mark_less_joins_each_row_as_of_its_own_time(tmp_path, spark):
     data, marked = tmp_path / "data", tmp_path / "model" / "relationships.yaml"
     start = datetime(2026, 2, 1, tzinfo=UTC)
     at = [start + timedelta(hours=n) for n in range(24)]
@@ -270,9 +256,7 @@ STAR = """
 """
 
 
-def test_a_star_that_counts_from_one_is_joined_and_one_mark_less_joins_the_rest(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_star_that_counts_from_one_is_joined_and_one_mark_less_joins_the_rest(tmp_path, spark):
     data = write_tables(
         tmp_path / "data",
         store_sales="ss_ticket,ss_hdemo_sk%60,ss_cdemo_sk%55,ss_bill_addr_sk%40,ss_ship_addr_sk%37,"
@@ -302,9 +286,7 @@ def test_a_star_that_counts_from_one_is_joined_and_one_mark_less_joins_the_rest(
     assert sorted(tuple(row) for row in found.collect()) == sorted(wanted)
 
 
-def test_iso_weeks_of_names_are_published_by_their_monday(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_iso_weeks_of_names_are_published_by_their_monday(tmp_path, spark):
     haendler().write(tmp_path / "data")
     project = started(tmp_path, spark, "bestellpositionen-wide")
     frame = project.read("bestellpositionen-wide", at="2026-01-05", spark=spark)
@@ -314,9 +296,7 @@ def test_iso_weeks_of_names_are_published_by_their_monday(
 
 
 @pytest.mark.parametrize("codec", ["snappy", "deflate", "zstandard", "bzip2", "uncompressed"])
-def test_avro_that_spark_wrote_is_read_with_its_types(
-    tmp_path: Path, spark: SparkSession, codec: str
-) -> None:
+def test_avro_that_spark_wrote_is_read_with_its_types(tmp_path, spark, codec):
     frame = spark.range(60).selectExpr(
         "id AS sale_id", "concat('P', id % 9) AS part_no", "CAST(id AS DECIMAL(9, 2)) AS amount",
         "make_date(2026, 2, CAST(id % 3 + 1 AS INT)) AS sale_date", "array(id) AS list",

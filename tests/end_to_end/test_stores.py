@@ -118,9 +118,7 @@ def test_files_of_a_bucket_are_listed_as_by_hadoop(in_bucket: dict[str, Any]) ->
     assert in_bucket["used"]["otherwise_listed"] == []
 
 
-def test_nothing_due_in_a_bucket_starts_no_spark(
-    versitygw: S3Server, in_bucket: dict[str, Any]
-) -> None:
+def test_nothing_due_in_a_bucket_starts_no_spark(versitygw, in_bucket):
     allowed = {ALLOW_VARIABLE: json.dumps({"sparkConf": ["spark.driver.extraClassPath"]})}
     variables = {**versitygw.environment, **allowed}
     for name, line in (("run", "wide: nothing to publish."), ("plan", "Nothing to publish.")):

@@ -202,9 +202,7 @@ def test_intervals_hold_up_to_their_end_and_fail_where_they_overlap(
         ]
 
 
-def test_tie_is_named_by_key_and_time_and_only_where_a_row_meets_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_tie_is_named_by_key_and_time_and_only_where_a_row_meets_it(spark, tmp_path):
     later = START + timedelta(hours=1)
     rates = [(1, START), (1, START), (2, later), (2, later), (3, START)]
     orders = [(1, later), (1, later), (2, START), (3, later)]
@@ -224,9 +222,7 @@ ORDER = {"timestamp_ntz": [START, START + timedelta(days=3), START + timedelta(d
 
 
 @pytest.mark.parametrize("type_", ORDER)
-def test_every_kind_of_time_is_compared_and_bounded_by_the_tolerance(
-    spark: SparkSession, tmp_path: Path, type_: str
-) -> None:
+def test_every_kind_of_time_is_compared_and_bounded_by_the_tolerance(spark, tmp_path, type_):
     first, second, third = ORDER[type_]
     is_time = type_ in ("timestamp_ntz", "timestamp", "date")
     bound: dict[str, Any] = {"tolerance": "P3D"} if is_time else {"numberTolerance": 3}
@@ -249,9 +245,7 @@ def test_nan_is_no_time_and_negative_zero_is_zero(spark: SparkSession, tmp_path:
 @pytest.mark.parametrize(
     ("zone", "found"), [("America/New_York", [None, 0]), ("UTC", [0, 0]), ("Asia/Tokyo", [0, 0])]
 )
-def test_day_begins_in_the_stated_zone(
-    spark: SparkSession, tmp_path: Path, zone: str, found: list[int | None]
-) -> None:
+def test_day_begins_in_the_stated_zone(spark, tmp_path, zone, found):
     hours = [(1, datetime(2024, 1, 1, hour, tzinfo=UTC)) for hour in (4, 5)]
     made = frames(spark, hours, [], "timestamp")
     made["rate"] = spark.createDataFrame(
@@ -260,9 +254,7 @@ def test_day_begins_in_the_stated_zone(
     assert values(weave_into(tmp_path, loom(timeZone=zone).weave(made), spark)) == found
 
 
-def test_children_above_and_below_an_as_of_child_are_joined(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_children_above_and_below_an_as_of_child_are_joined(spark, tmp_path):
     """Lines of an order, each with the price of its own time, and the list that the price is of."""
     lines = {"dataSource": "line", "transformations": {"groupBy": {"fieldNames": ["order"]}}}
     price = {"dataSource": "price", "asOf": {"parentField": "at", "childField": "since"}}
@@ -338,9 +330,7 @@ def test_snapshots_woven_together_are_counted_each(spark: SparkSession, tmp_path
         (2, 1, 1, 0), (2, 0, 0, 1)]  # fmt: skip
 
 
-def test_rows_without_a_match_are_distinguished_by_key_and_time(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_without_a_match_are_distinguished_by_key_and_time(spark, tmp_path):
     model = Loom(
         "order",
         [{"dataSource": "rate", "asOf": {"parentField": "at", "childField": "since"}}],

@@ -119,9 +119,7 @@ def test_rows_match_as_values_of_the_declared_type_do(
 
 
 @pytest.mark.parametrize(("own", "declared", "left", "right"), [HELD[0], HELD[5], HELD[9]])
-def test_a_declared_cast_compares_as_text_does(
-    spark: SparkSession, tmp_path: Path, own: str, declared: str, left: list[str], right: list[str]
-) -> None:
+def test_a_declared_cast_compares_as_text_does(spark, tmp_path, own, declared, left, right):
     sides = [(own, left), (declared, right)]
     frames = [written(spark, tmp_path / data_type, data_type, v) for data_type, v in sides]
     cast = {"castDataType": declaration(declared)}
@@ -147,9 +145,7 @@ def loom_of(declared: dict[str, str], **cast: Any) -> Loom:
                 group_by=grouped)  # fmt: skip
 
 
-def test_columns_that_are_declared_in_two_ways_have_a_key_for_each(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_columns_that_are_declared_in_two_ways_have_a_key_for_each(spark, tmp_path):
     """One column of one source, as text of its own type and as the decimal that it is held by."""
     amounts = written(spark, tmp_path / "l", "decimal(5,2)", ["1.5", "2"])
     texts = [spark.sql(f"select '{text}' k") for text in ("1.50", "1.5000")]
@@ -167,9 +163,7 @@ def test_columns_that_are_declared_in_two_ways_have_a_key_for_each(
     assert found == [(True, True), (False, False)]
 
 
-def test_a_remembered_subtree_is_not_taken_for_one_with_another_first_cast(
-    spark: SparkSession,
-) -> None:
+def test_a_remembered_subtree_is_not_taken_for_one_with_another_first_cast(spark):
     frame = spark.sql("select cast(1 as decimal(5,2)) k")
     weaves = [
         loom_of({"l": "decimal(5,2)", "r": of}).weave({"l": frame, "r": frame})
@@ -180,9 +174,7 @@ def test_a_remembered_subtree_is_not_taken_for_one_with_another_first_cast(
 
 
 @pytest.mark.parametrize(("own", "declared"), REFUSED)
-def test_a_key_that_the_declared_type_may_lose_is_an_error_with_a_fix(
-    own: str, declared: str
-) -> None:
+def test_a_key_that_the_declared_type_may_lose_is_an_error_with_a_fix(own, declared):
     assert not holds(to_spark(DataType.parse(declaration(declared))), type_of(own))
     loom = loom_of({"l": declared, "r": declared}, castDataType=declaration(declared))
     schemas = {"": schema(declared), "r": schema(own)}
@@ -226,9 +218,7 @@ def test_the_cast_that_helps_is_named_and_works(spark: SparkSession, tmp_path: P
         ("timestamp", "date", "date_format(k, 'yyyy-MM-dd HH')"),
     ],
 )
-def test_a_query_reads_a_key_as_the_declared_type(
-    spark: SparkSession, tmp_path: Path, declared: str, own: str, query: str
-) -> None:
+def test_a_query_reads_a_key_as_the_declared_type(spark, tmp_path, declared, own, query):
     value = "2024-05-01" if own == "date" else "7"
     frames = {
         side: written(spark, tmp_path / side, data_type, [value])
@@ -282,9 +272,7 @@ def has(of: spark_types.DataType, value: Fraction) -> bool:
 
 
 @given(st.sampled_from(EXACT) | DECIMALS, st.sampled_from(EXACT) | DECIMALS)
-def test_a_type_holds_another_exactly_when_it_has_its_extremes(
-    given_type: spark_types.DataType, wanted: spark_types.DataType
-) -> None:
+def test_a_type_holds_another_exactly_when_it_has_its_extremes(given_type, wanted):
     has_all = all(has(wanted, value) for value in extremes(given_type))
     if holds(wanted, given_type):
         assert has_all
@@ -295,9 +283,7 @@ def test_a_type_holds_another_exactly_when_it_has_its_extremes(
 
 
 @given(st.sampled_from(EXACT) | DECIMALS, st.sampled_from(["float", "double"]), st.data())
-def test_a_binary_fraction_that_holds_a_type_has_each_of_its_values(
-    given_type: spark_types.DataType, wanted: str, data: st.DataObject
-) -> None:
+def test_a_binary_fraction_that_holds_a_type_has_each_of_its_values(given_type, wanted, data):
     if not holds(type_of(wanted), given_type):
         return
     largest, smallest, unit = extremes(given_type)

@@ -211,9 +211,7 @@ def test_every_level_has_ids_of_its_own_and_may_be_null() -> None:
         ),
     ],
 )
-def test_names_in_other_letters_are_found_at_every_level(
-    schema: spark.StructType, found: list[str]
-) -> None:
+def test_names_in_other_letters_are_found_at_every_level(schema, found):
     assert renamed(schema, iceberg_schema(NESTED)) == found
 
 
@@ -232,9 +230,7 @@ def test_types_that_iceberg_does_not_have_are_refused(kind: spark.DataType) -> N
         (struct(**{"a b": spark.LongType()}), "`a b`", "Delta does not allow"),
     ],
 )
-def test_columns_that_delta_does_not_have_are_refused(
-    schema: spark.StructType, path: str, message: str
-) -> None:
+def test_columns_that_delta_does_not_have_are_refused(schema, path, message):
     (fault,) = schema_faults(schema, DataFormat.DELTA)
     assert (fault.path, message in fault.message) == (path, True)
     assert schema_faults(schema, DataFormat.ICEBERG) == ()

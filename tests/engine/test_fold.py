@@ -55,9 +55,7 @@ def customers(spark: SparkSession) -> dict[str, DataFrame]:
     }
 
 
-def test_worked_example_has_its_rows(
-    spark: SparkSession, customers: dict[str, DataFrame], tmp_path: Path
-) -> None:
+def test_worked_example_has_its_rows(spark, customers, tmp_path):
     woven = weave_into(tmp_path, CUSTOMERS.weave(customers), spark)
     nobody, brad, jane = woven.rows("data.customer_id")
     assert brad.asDict(recursive=True) == {
@@ -82,9 +80,7 @@ def test_worked_example_has_its_rows(
     assert nobody.data.name == "nobody"
 
 
-def test_worked_example_has_its_schema(
-    spark: SparkSession, customers: dict[str, DataFrame], tmp_path: Path
-) -> None:
+def test_worked_example_has_its_schema(spark, customers, tmp_path):
     woven = weave_into(tmp_path, CUSTOMERS.weave(customers), spark)
     assert woven.schema.simpleString() == (
         "struct<data:struct<customer_id:int,name:string>,"
@@ -104,9 +100,7 @@ def test_worked_example_has_its_schema(
     assert woven.frame.schema.simpleString() == woven.schema.simpleString()
 
 
-def test_worked_example_counts_every_join(
-    spark: SparkSession, customers: dict[str, DataFrame], tmp_path: Path
-) -> None:
+def test_worked_example_counts_every_join(spark, customers, tmp_path):
     woven = weave_into(tmp_path, CUSTOMERS.weave(customers), spark)
 
     def measure(
@@ -151,9 +145,7 @@ def test_star_of_sixty_children_runs(spark: SparkSession, tmp_path: Path) -> Non
     assert {join.child_null_keys for join in woven.counts.joins} == {None}
 
 
-def test_more_than_a_hundred_fields_with_odd_names_are_woven(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_more_than_a_hundred_fields_with_odd_names_are_woven(spark, tmp_path):
     wide = spark.range(4).selectExpr("id", *[f"id + {i} as `füllung {i}`" for i in range(150)])
     loom = Loom("l", ["r"], [same_key("ID", "l r", "long")], group_by={"r": ["id"]})
     woven = weave_into(tmp_path, loom.weave({"l": wide, "r": wide}), spark)
@@ -247,9 +239,7 @@ def test_compound_group_by_is_matched_in_any_order(spark: SparkSession, tmp_path
 
 
 @pytest.mark.parametrize("extra", ["1 as plain", "map('a', 1) as unsortable"])
-def test_metadata_of_columns_survives_to_parquet(
-    spark: SparkSession, tmp_path: Path, extra: str
-) -> None:
+def test_metadata_of_columns_survives_to_parquet(spark, tmp_path, extra):
     def tagged(name: str) -> DataFrame:
         column = sf.col("id").alias("k", metadata={"source": name})
         return spark.range(2).select(column, sf.expr(extra))

@@ -29,9 +29,7 @@ def racing_store(store: HadoopObjectStore) -> HadoopObjectStore:
     return store
 
 
-def test_directories_that_are_emptied_go_and_places_of_work_stay(
-    spark: SparkSession, store: HadoopObjectStore
-) -> None:
+def test_directories_that_are_emptied_go_and_places_of_work_stay(spark, store):
     store.put("a/b/c", b"1")
     store.put("a/.staging/r/d", b"1")
     store.delete(["a/b/c", "a/.staging/r/d"])
@@ -41,9 +39,7 @@ def test_directories_that_are_emptied_go_and_places_of_work_stay(
     assert again._listed(again.uri) == []
 
 
-def test_store_is_opened_by_scheme_and_by_default_file_system(
-    spark: SparkSession, hdfs: str
-) -> None:
+def test_store_is_opened_by_scheme_and_by_default_file_system(spark, hdfs):
     store = open_store(f"{hdfs}/by-scheme", create=True, others=hadoop_stores(spark))
     store.put_if_absent("a", b"1")
     assert (store.uri, keys(store)) == (f"{hdfs}/by-scheme/", {"a"})
@@ -98,9 +94,7 @@ VALUES = """
 
 
 @pytest.mark.parametrize(("data_format", "compression"), PAIRS)
-def test_rows_come_back_from_every_format(
-    spark: SparkSession, tmp_path: Path, data_format: DataFormat, compression: DataCompression
-) -> None:
+def test_rows_come_back_from_every_format(spark, tmp_path, data_format, compression):
     frame = spark.sql(VALUES)
     woven = weave_into(tmp_path, SINGLE.weave({"l": frame}), spark, data_format, compression)
     assert str(woven.rows("data.id")) == str(frame.selectExpr("struct(*) as data").collect())
@@ -128,9 +122,7 @@ def test_folder_holds_data_files_and_no_success_marker(
     assert all(name.endswith(suffix) for name in names)
 
 
-def test_dictionaries_are_small_where_zstandard_finds_repetitions_itself(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_dictionaries_are_small_where_zstandard_finds_repetitions_itself(spark, tmp_path):
     frame = spark.range(40_000, numPartitions=1).selectExpr("id % 12000 as many", "id % 9 as few")
     used: dict[DataCompression, list[bool]] = {}
     for codec in (DataCompression.SNAPPY, DataCompression.ZSTD):
@@ -142,26 +134,20 @@ def test_dictionaries_are_small_where_zstandard_finds_repetitions_itself(
 
 
 @pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.AVRO, DataFormat.JSONL])
-def test_empty_snapshot_has_zero_rows_in_at_most_one_file(
-    spark: SparkSession, tmp_path: Path, data_format: DataFormat
-) -> None:
+def test_empty_snapshot_has_zero_rows_in_at_most_one_file(spark, tmp_path, data_format):
     woven = weave_into(tmp_path, SINGLE.weave({"l": spark.range(0)}), spark, data_format)
     assert (woven.counts.rows, woven.frame.count()) == (0, 0)
     files = [path for path in (tmp_path / "snapshot").iterdir() if path.name[0] != "."]
     assert len(files) <= 1
 
 
-def test_void_column_is_refused_before_anything_is_written(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_void_column_is_refused_before_anything_is_written(spark, tmp_path):
     with pytest.raises(SourceSchemaInvalid, match=r"data\.nothing.*without a type"):
         weave_into(tmp_path, SINGLE.weave({"l": spark.sql("select null as nothing")}), spark)
     assert not (tmp_path / "snapshot").exists()
 
 
-def test_type_that_only_spark_knows_is_refused_with_its_words(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_type_that_only_spark_knows_is_refused_with_its_words(spark, tmp_path):
     frame = spark.sql("select parse_json('1') as v")
     with pytest.raises(SourceSchemaInvalid, match="AVRO cannot hold"):
         weave_into(tmp_path, SINGLE.weave({"l": frame}), spark, DataFormat.AVRO)

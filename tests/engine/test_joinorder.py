@@ -1,7 +1,7 @@
 """The order of the joins of one node."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -52,9 +52,7 @@ def ordered(*children: Child) -> str:
         "none",
     ],
 )
-def test_children_are_joined_where_they_move_the_fewest_bytes(
-    children: Sequence[Child], order: str
-) -> None:
+def test_children_are_joined_where_they_move_the_fewest_bytes(children, order):
     assert ordered(*children) == order
 
 
@@ -86,9 +84,7 @@ def frames(spark: SparkSession) -> Mapping[str, DataFrame]:
 @pytest.mark.parametrize(
     ("threshold", "key_of_last"), [("-1", "c0_1"), ("10000", "c0_2")], ids=["wide", "broadcast"]
 )
-def test_what_is_joined_last_is_wide_or_broadcast(
-    spark: SparkSession, frames: Mapping[str, DataFrame], threshold: str, key_of_last: str
-) -> None:
+def test_what_is_joined_last_is_wide_or_broadcast(spark, frames, threshold, key_of_last):
     with setting(spark, BROADCASTS, threshold):
         plan = Weaving(LOOM.weave(frames)).frame._jdf.queryExecution().analyzed().toString()
     outermost = re.search(r"Join LeftOuter, \((\w+)#", plan)
@@ -96,9 +92,7 @@ def test_what_is_joined_last_is_wide_or_broadcast(
 
 
 @pytest.mark.spark
-def test_rows_are_the_same_in_every_order(
-    spark: SparkSession, frames: Mapping[str, DataFrame]
-) -> None:
+def test_rows_are_the_same_in_every_order(spark, frames):
     found = []
     for threshold in ("-1", "10000", "10485760"):
         with setting(spark, BROADCASTS, threshold):

@@ -31,9 +31,7 @@ def matched(
     return [row.r is not None for row in woven.rows("data.n")]
 
 
-def test_text_that_is_no_number_matches_nothing_and_is_counted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_text_that_is_no_number_matches_nothing_and_is_counted(spark, tmp_path):
     frames = two(
         spark,
         "select * from values (0, 'a'), (1, '1'), (2, ' 2 ') as t(n, k)",
@@ -55,9 +53,7 @@ def test_text_that_is_no_number_matches_nothing_and_is_counted(
     assert woven.counts.joins[0].null_keys == 1
 
 
-def test_different_types_are_compared_as_text_by_default(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_different_types_are_compared_as_text_by_default(spark, tmp_path):
     frames = two(
         spark,
         "select * from values (0, '1'), (1, '01') as t(n, k)",
@@ -122,9 +118,7 @@ def test_odd_names_are_read_by_queries(spark: SparkSession, tmp_path: Path) -> N
     assert matched(spark, tmp_path, frames, *keys) == [True]
 
 
-def test_query_sees_its_own_source_only_and_ignores_case(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_query_sees_its_own_source_only_and_ignores_case(spark, tmp_path):
     frames = two(
         spark,
         "select 0 as n, 'x' as A, 'y' as b",
@@ -154,9 +148,7 @@ def test_nested_dotted_and_quoted_names_are_keys(spark: SparkSession, tmp_path: 
         ("k +", "no SQL"),
     ],
 )
-def test_query_that_spark_refuses_names_the_relationship(
-    spark: SparkSession, query: str, why: str
-) -> None:
+def test_query_that_spark_refuses_names_the_relationship(spark, query, why):
     frames = two(spark, "select 1 as k", "select 1 as k")
     left = {**key_field("k"), "query": query}
     loom = Loom("l", ["r"], [relationship("key", {"l": [left], "r": [key_field("k")]})])
@@ -176,9 +168,7 @@ def test_bucketed_sources_are_joined_without_exchange(spark: SparkSession) -> No
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 0
 
 
-def test_grouped_child_and_parent_are_shuffled_once_each(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_grouped_child_and_parent_are_shuffled_once_each(spark, tmp_path):
     frames = {name: stored(spark, tmp_path, name) for name in ("l", "r")}
     loom = Loom("l", ["r"], [same_key("k", "l r", "long")], group_by={"r": ["k"]})
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 2
@@ -199,9 +189,7 @@ FULL, HOLES = ["id AS a", "id AS b"], ["id AS a", "nullif(id, 3) AS b"]
         (FULL, "*", None, "true"),
     ],
 )
-def test_rows_are_spread_unless_a_file_shows_no_null(
-    spark: SparkSession, tmp_path: Path, written, read, names, spread
-) -> None:
+def test_rows_are_spread_unless_a_file_shows_no_null(spark, tmp_path, written, read, names, spread):
     spark.range(0, 9, 1, 1).selectExpr(*written).write.parquet(f"{tmp_path}/a b")
     spark.read.parquet(f"{tmp_path}/a b").createOrReplaceTempView("rows_of_files")
     frame = spark.sql(f"SELECT {read} FROM rows_of_files")
@@ -223,9 +211,7 @@ def test_rows_of_unknown_files_are_spread(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("key", "spread"), [("id % 9", 0), ("nullif(id, 5)", 2)])
-def test_rows_are_spread_for_null_keys_where_there_are_any(
-    spark: SparkSession, tmp_path: Path, key: str, spread: int
-) -> None:
+def test_rows_are_spread_for_null_keys_where_there_are_any(spark, tmp_path, key, spread):
     frames = {name: stored(spark, tmp_path, name, key) for name in ("l", "r")}
     loom = Loom("l", ["r"], [same_key("k", "l r", "long")])
     plan = physical_plan(spark, Weaving(loom.weave(frames)).frame)
@@ -233,9 +219,7 @@ def test_rows_are_spread_for_null_keys_where_there_are_any(
     assert plan.count("nullawarehashpartitioning") == spread * knows_how
 
 
-def test_children_that_share_a_key_shuffle_the_parent_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_children_that_share_a_key_shuffle_the_parent_once(spark, tmp_path):
     frames = {name: stored(spark, tmp_path, name) for name in ("l", "r", "s")}
     loom = Loom("l", ["r", "s"], [same_key("k", "l r s", "long")])
     assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 3
@@ -319,9 +303,7 @@ def test_keys_that_never_match_are_a_warning_with_a_fix(
         assert text in warning
 
 
-def test_no_warning_where_a_side_has_no_keys_or_a_row_matched(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_no_warning_where_a_side_has_no_keys_or_a_row_matched(spark, tmp_path):
     sides = [
         ("(cast(null as int))", "(1)"),
         ("(1)", "(cast(null as int))"),
@@ -334,9 +316,7 @@ def test_no_warning_where_a_side_has_no_keys_or_a_row_matched(
 
 
 @pytest.mark.parametrize("kind", ["double", "float"])
-def test_floating_point_keys_of_one_type_are_compared_by_value(
-    spark: SparkSession, tmp_path: Path, kind: str
-) -> None:
+def test_floating_point_keys_of_one_type_are_compared_by_value(spark, tmp_path, kind):
     values = f"(cast('-0.0' as {kind})), (cast('NaN' as {kind})), (cast('1.5' as {kind}))"
     other = f"(cast('0.0' as {kind})), (cast('NaN' as {kind})), (cast('1.5' as {kind}))"
     rows, warnings = warnings_of(spark, tmp_path, (values, kind), (other, kind))

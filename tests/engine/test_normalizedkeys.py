@@ -38,18 +38,14 @@ def compared(spark: SparkSession, values: DataFrame, steps: Sequence[Normalizati
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(st.none() | KEYS | NUMBERS, min_size=20, max_size=60), steps=STEPS)
-def test_spark_normalises_any_text_as_the_plain_function_does(
-    spark: SparkSession, texts: list[str | None], steps: list[Normalization]
-) -> None:
+def test_spark_normalises_any_text_as_the_plain_function_does(spark, texts, steps):
     values = spark.createDataFrame(list(enumerate(texts)), "n int, k string")
     assert compared(spark, values, steps) == [normalized(text, steps) for text in texts]
 
 
 @pytest.mark.parametrize("is_compiled", ["true", "false"])
 @pytest.mark.parametrize("step", list(Normalization))
-def test_each_step_is_the_same_compiled_or_not_and_of_a_literal(
-    spark: SparkSession, step: Normalization, is_compiled: str
-) -> None:
+def test_each_step_is_the_same_compiled_or_not_and_of_a_literal(spark, step, is_compiled):
     texts = [None, "", " 007.0 ", "e\u0301-Ä", "000", "-12", "ß"]
     mode = "CODEGEN_ONLY" if is_compiled == "true" else "NO_CODEGEN"
     spark.conf.set("spark.sql.codegen.wholeStage", is_compiled)
@@ -86,9 +82,7 @@ def test_each_step_is_the_same_compiled_or_not_and_of_a_literal(
         ("cast(null as int)", None),
     ],
 )
-def test_integer_is_the_value_of_a_number_where_it_is_exact(
-    spark: SparkSession, number: str, text: str | None
-) -> None:
+def test_integer_is_the_value_of_a_number_where_it_is_exact(spark, number, text):
     values = spark.sql(f"select 0 as n, {number} as k")
     assert compared(spark, values, [Normalization.INTEGER]) == [text]
 
@@ -141,9 +135,7 @@ def both(*steps: str, **more: Any) -> tuple[list[dict[str, Any]], list[dict[str,
                          [key_field("k", "long", castDataType={"long": {}})])),
     ],
 )  # fmt: skip
-def test_spellings_of_people_match_once_they_are_normalised(
-    spark: SparkSession, tmp_path: Path, left: str, right: str, keys: Any
-) -> None:
+def test_spellings_of_people_match_once_they_are_normalised(spark, tmp_path, left, right, keys):
     frames = [spark.sql(f"select {key} as k") for key in (left, right)]
     plain = [[{**c, "normalize": None} for c in side] for side in keys]
     before = woven(spark, tmp_path / "before", *frames, [drop_none(side) for side in plain])
@@ -207,9 +199,7 @@ def test_a_join_of_normalised_keys_is_the_left_join_of_plain_python(
     assert join.child_null_keys == sum(key(row, 1) is None for row in right)
 
 
-def test_parents_that_become_equal_are_refused_with_both_spellings(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_parents_that_become_equal_are_refused_with_both_spellings(spark, tmp_path):
     left = spark.sql("select 'ab1' as k")
     right = spark.sql("select * from values ('Ab1', 1), ('aB1', 2), ('x', 3) as t(k, n)")
     with pytest.raises(RowsMultiplied) as error:

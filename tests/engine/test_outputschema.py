@@ -50,9 +50,7 @@ def nested(inner: spark.StructType) -> spark.StructType:
         ),
     ],
 )
-def test_schema_faults_are_found_by_path(
-    inner: spark.StructType, data_format: DataFormat, paths: list[str]
-) -> None:
+def test_schema_faults_are_found_by_path(inner, data_format, paths):
     assert [fault.path for fault in schema_faults(nested(inner), data_format)] == paths
 
 

@@ -146,9 +146,7 @@ def test_row_that_stands_twice_is_one_added_row(spark: SparkSession) -> None:
     deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(many, many)
-def test_rows_with_any_keys_are_paired_as_in_plain_python(
-    spark: SparkSession, before: Any, after: Any
-) -> None:
+def test_rows_with_any_keys_are_paired_as_in_plain_python(spark, before, after):
     assert counts_of_many(spark, before, after) == expected_of_many(before, after)
 
 

@@ -62,9 +62,7 @@ def counted(woven: Woven) -> list[tuple[int, int, int, int, int]]:
     return [(j.in_, j.out, j.matched, j.null_keys, j.child_null_keys) for j in joins]
 
 
-def test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys(
-    spark: SparkSession, weaver: Weaver
-) -> None:
+def test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys(spark, weaver):
     frames = {
         "l": values(spark, "k", (1,), (2,), (2,), (None,)),
         "r": values(spark, "k v", (1, 1), (2, 2), (2, 3), (2, 4), (7, 7), (7, 7), (None, 1)),
@@ -98,9 +96,7 @@ def test_duplicate_key_that_matches_no_row_is_legal(spark: SparkSession, weaver:
 
 
 @pytest.mark.parametrize("empty", ["l", "r", "s"])
-def test_empty_source_neither_hangs_nor_miscounts(
-    spark: SparkSession, weaver: Weaver, empty: str
-) -> None:
+def test_empty_source_neither_hangs_nor_miscounts(spark, weaver, empty):
     frames = {
         "l": values(spark, "k", (1,), (None,)),
         "r": values(spark, "k j", (1, 5), (2, None)),
@@ -122,18 +118,14 @@ def test_root_without_children_is_counted(spark: SparkSession, weaver: Weaver) -
     assert (woven.counts.rows, woven.counts.joins) == (2, ())
 
 
-def test_source_that_is_left_out_takes_its_descendants_along(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_source_that_is_left_out_takes_its_descendants_along(spark, tmp_path):
     frames = {"l": values(spark, "k", (1,)), "s": values(spark, "j", (1,))}
     woven = weave_into(tmp_path, CHAIN.weave(frames), spark)
     assert woven.frame.columns == ["data"]
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_late_counts_need_no_tasks_that_ran_once(
-    spark: SparkSession, tmp_path: Path, late: bool
-) -> None:
+def test_late_counts_need_no_tasks_that_ran_once(spark, tmp_path, late):
     frames = {"l": values(spark, "k", (1,), (2,)), "r": values(spark, "k", (1,))}
     frames = in_files(tmp_path / "sources", frames)
     spark.sparkContext.setJobGroup(f"test-{tmp_path}", "one that fails")
@@ -159,11 +151,7 @@ ROWS = {name: st.lists(st.tuples(KEYS, KEYS, KEYS, KEYS), max_size=4) for name i
 
 @settings(max_examples=8)
 @given(rows=st.fixed_dictionaries(ROWS))
-def test_late_counts_are_those_observed_and_refuse_the_same(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: dict[str, list[tuple[int | None, ...]]],
-) -> None:
+def test_late_counts_are_those_observed_and_refuse_the_same(spark, tmp_path_factory, rows):
     frames = {name: values(spark, "k j g h", *ones) for name, ones in rows.items()}
     weave = WORLD.weave(in_files(tmp_path_factory.mktemp("s"), frames))
 
@@ -214,13 +202,7 @@ EMPTY: dict[str, Callable[[Counts], Counts]] = {
 
 @pytest.mark.parametrize("unseen", [POINTS, POINTS[:2], POINTS[2:4], POINTS[1:2], POINTS[4:]])
 @pytest.mark.parametrize("change", EMPTY.values(), ids=EMPTY)
-def test_observations_that_saw_nothing_prove_nothing(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    unseen: list[Point],
-    change: Callable[[Counts], Counts],
-) -> None:
+def test_observations_that_saw_nothing_prove_nothing(spark, tmp_path, monkeypatch, unseen, change):
     frames = {
         "l": values(spark, "k", (1,), (2,)),
         "r": values(spark, "k j", (1, 5), (2, 6)),
@@ -238,8 +220,6 @@ def test_observations_that_saw_nothing_prove_nothing(
     ("ratio", "nulls", "warned"),
     [(0.5, 5, True), (0.5, 4, False), (0.0, 0, False), (None, 9, False)],
 )
-def test_null_keys_warn_from_the_declared_ratio(
-    ratio: float | None, nulls: int, warned: bool
-) -> None:
+def test_null_keys_warn_from_the_declared_ratio(ratio, nulls, warned):
     join = JoinMeasure(child="c", in_=10, out=10, matched=0, null_keys=nulls)
     assert bool(null_key_warnings([join], {"c": ratio})) == warned

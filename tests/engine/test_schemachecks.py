@@ -48,9 +48,7 @@ def test_names_are_matched_ignoring_case() -> None:
         ),
     ],
 )
-def test_missing_field_is_handled_by_the_mode_of_the_child(
-    changed: dict[str, spark.StructType], family: str, mode: MissingMode
-) -> None:
+def test_missing_field_is_handled_by_the_mode_of_the_child(changed, family, mode):
     other = "SKIP_WARN" if mode is MissingMode.ERROR else "ERROR"
     result = outcome(changed, **{"join": other, "group": other, family: mode.value})
     reason = {"join": "JOIN_FIELD_MISSING", "group": "GROUP_BY_FIELD_MISSING"}[family]

@@ -70,12 +70,7 @@ def looked_at(
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
 @given(left=st.lists(st.none() | SPELLINGS, max_size=12), right=st.sets(SPELLINGS, max_size=6))
-def test_near_misses_are_those_that_plain_python_counts(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    left: list[str | None],
-    right: set[str],
-) -> None:
+def test_near_misses_are_those_that_plain_python_counts(spark, tmp_path_factory, left, right):
     _, _, found = looked_at(spark, tmp_path_factory.mktemp("rows"), left or ["q"], sorted(right))
     rows = [text for text in left or ["q"] if text is not None and text not in right]
     assert [one.rows for one in found] == ([len(rows)] if rows else [])
@@ -97,9 +92,7 @@ def test_near_misses_are_those_that_plain_python_counts(
             assert pair.right in right
 
 
-def test_one_row_that_matches_does_not_silence_the_others(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_one_row_that_matches_does_not_silence_the_others(spark, tmp_path):
     left = ["a", *("b\u00a0" for _ in range(3)), "c", None]
     weave, joins, found = looked_at(spark, tmp_path, left, ["a", "b"])
     (warning,) = unmatched_warnings(weave, joins, found)
@@ -111,9 +104,7 @@ def test_one_row_that_matches_does_not_silence_the_others(
     assert list(unmatched_warnings(weave, joins, found, frozenset("r"))) == []
 
 
-def test_keys_that_match_nothing_are_advised_with_figures(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_keys_that_match_nothing_are_advised_with_figures(spark, tmp_path):
     weave, joins, found = looked_at(
         spark, tmp_path, ["001", "2.0", "2.0"], [1, 2], ("string", "integer")
     )
@@ -123,9 +114,7 @@ def test_keys_that_match_nothing_are_advised_with_figures(
     assert "normalize: [INTEGER] in joinKey[0] of l and r" in warning
 
 
-def test_a_normalisation_that_would_multiply_rows_has_their_number(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_normalisation_that_would_multiply_rows_has_their_number(spark, tmp_path):
     weave, joins, found = looked_at(spark, tmp_path, ["x", "Ab", "Ab"], ["x", "AB", "ab"])
     assert found[0].near_misses[0].ambiguous == 2
     (warning,) = unmatched_warnings(weave, joins, found)
@@ -137,18 +126,14 @@ def test_numbers_of_one_type_have_no_near_misses(spark: SparkSession, tmp_path: 
     assert found == (UnmatchedRows(child="r", rows=2, keys=("2",)),)
 
 
-def test_keys_that_are_normalised_have_near_misses_of_other_steps(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_keys_that_are_normalised_have_near_misses_of_other_steps(spark, tmp_path):
     left, right = ["a ", "B-"], ["A", "b"]
     _, _, (found,) = looked_at(spark, tmp_path, left, right, normalize=["TRIM", "UPPER"])
     assert [(miss.normalize, miss.rows) for miss in found.near_misses] == [(("REMOVE_DASHES",), 1)]
     assert found.near_misses[0].keys == (KeySpellings(left="B-", right="b"),)
 
 
-def test_a_query_without_time_is_ended_with_a_reason(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_without_time_is_ended_with_a_reason(spark, tmp_path, monkeypatch):
     weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])
     none_left = TimeAllowance(spent=SECONDS_FOR_NEWEST)
     (found,) = unmatched_rows(weave, joins, frozenset(), none_left)
@@ -172,9 +157,7 @@ def test_older_snapshots_have_a_share_of_the_time_only() -> None:
     assert 29.9 < long.left(is_newest=False) < 31.0
 
 
-def test_a_source_that_has_changed_since_is_not_counted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_source_that_has_changed_since_is_not_counted(spark, tmp_path):
     weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])
     other = [one.model_copy(update={"in_": 3}) for one in joins]
     (found,) = unmatched_rows(weave, other, frozenset(), TimeAllowance(spent=-60.0))

@@ -165,12 +165,7 @@ def test_windows_are_those_that_plain_python_finds(
     loans=st.lists(st.tuples(KEYS, st.none() | st.integers(0, 10**13)), max_size=12),
     payments=st.lists(st.tuples(KEYS, st.none() | st.integers(0, 10**13), VALUES), max_size=30),
 )
-def test_windows_are_those_of_duckdb_s_range_join(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    loans: list[Any],
-    payments: list[Any],
-) -> None:
+def test_windows_are_those_of_duckdb_s_range_join(spark, tmp_path_factory, loans, payments):
     """Days and weeks, over some months."""
     with duckdb.connect() as database:
         database.execute("CREATE TABLE loan (n INT, key INT, decided TIMESTAMP)")
@@ -204,9 +199,7 @@ DAYS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("type_", DAYS)
 @pytest.mark.parametrize(("inclusive", "counts"), [(False, [0, 1, 0]), (True, [1, 1, 1])])
-def test_every_kind_of_time_has_windows(
-    spark: SparkSession, tmp_path: Path, type_: str, inclusive: bool, counts: list[int]
-) -> None:
+def test_every_kind_of_time_has_windows(spark, tmp_path, type_, inclusive, counts):
     """A week of dates is seven of them, with the row's own date or without it."""
     days = DAYS[type_]
     made = frames(spark, [(1, day) for day in days], [(1, day, 1) for day in days], type_)
@@ -215,9 +208,7 @@ def test_every_kind_of_time_has_windows(
 
 
 @pytest.mark.parametrize(("zone", "found"), [("America/New_York", [0, 1]), ("UTC", [1, 1])])
-def test_day_begins_in_the_stated_zone(
-    spark: SparkSession, tmp_path: Path, zone: str, found: list[int]
-) -> None:
+def test_day_begins_in_the_stated_zone(spark, tmp_path, zone, found):
     hours = [(1, datetime(2024, 1, 1, hour, tzinfo=UTC)) for hour in (4, 6)]
     made = frames(spark, hours, [], "timestamp")
     made["payment"] = spark.createDataFrame([(1, date(2024, 1, 1))], "key int, paid date")
@@ -234,9 +225,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("type_", TYPES)
-def test_types_are_those_of_spark_s_own_functions(
-    spark: SparkSession, tmp_path: Path, type_: str
-) -> None:
+def test_types_are_those_of_spark_s_own_functions(spark, tmp_path, type_):
     given = [Decimal("1.25"), Decimal("2.50")] if "decimal" in type_ else [1, 2]
     given = [float(one) for one in given] if type_ == "float" else given
     made = frames(spark, [(1, 9)], [], "int", type_)
@@ -259,9 +248,7 @@ def test_types_are_those_of_spark_s_own_functions(
 @pytest.mark.parametrize(
     ("type_", "value"), [("bigint", 2**62), ("decimal(38,0)", Decimal(10) ** 37 * 6)]
 )
-def test_sum_beyond_its_type_fails(
-    spark: SparkSession, tmp_path: Path, type_: str, value: object
-) -> None:
+def test_sum_beyond_its_type_fails(spark, tmp_path, type_, value):
     paid = [(1, START + n * MICROSECOND, value) for n in range(3)]
     made = frames(spark, [(1, START + 3 * MICROSECOND)], paid, "timestamp_ntz", type_)
     with pytest.raises(Exception, match=r"OVERFLOW|OUT_OF_RANGE"):
@@ -290,9 +277,7 @@ def test_nan_is_a_value_and_negative_zero_is_zero(spark: SparkSession, tmp_path:
     assert (first.approx_count_distinct, second.approx_count_distinct) == (2, 1)
 
 
-def test_texts_and_flags_have_windows_and_any_column_is_counted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_texts_and_flags_have_windows_and_any_column_is_counted(spark, tmp_path):
     made = frames(spark, [(1, START + MICROSECOND)], [])
     made["payment"] = spark.createDataFrame(
         [(1, START, ("a", True), {"k": 1}), (1, START, ("b", False), None)],
@@ -307,9 +292,7 @@ def test_texts_and_flags_have_windows_and_any_column_is_counted(
         ("a", "b", True, 1)]  # fmt: skip
 
 
-def test_times_at_both_ends_of_the_calendar_have_windows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_times_at_both_ends_of_the_calendar_have_windows(spark, tmp_path):
     ends = [-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1]
     made = {
         "loan": spark.createDataFrame(
@@ -327,9 +310,7 @@ def test_times_at_both_ends_of_the_calendar_have_windows(
     assert found == [(0, 0), (1, 1), (0, 0), (1, 1)]
 
 
-def test_elements_of_an_array_have_windows_of_their_own(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_elements_of_an_array_have_windows_of_their_own(spark, tmp_path):
     """Visits of a patient, each with what was measured before it."""
     visits = {"dataSource": "visit", "transformations": {"groupBy": {"fieldNames": ["patient"]}}}
     rule = {"parentField": "at", "childField": "at", "aggregates": [
@@ -384,9 +365,7 @@ def test_types_that_have_no_windows_are_a_missing_field(spark: SparkSession, cas
 @pytest.mark.parametrize(
     ("source", "column"), [("loan", "at"), ("payment", "paid"), ("payment", "value")]
 )
-def test_absent_column_of_either_side_is_a_missing_field(
-    spark: SparkSession, source: str, column: str
-) -> None:
+def test_absent_column_of_either_side_is_a_missing_field(spark, source, column):
     model, made = loom(aggregate("MAX")), frames(spark, [], [], "date")
     made[source] = made[source].drop(column)
     schemas = {"": made["loan"].schema, "payment": made["payment"].schema}
@@ -407,9 +386,7 @@ def test_snapshots_woven_together_are_counted_each(spark: SparkSession, tmp_path
     assert [(j.in_, j.matched, j.null_times) for j in measures] == [(2, 1, 1), (2, 0, 0)]
 
 
-def test_outcomes_are_counted_where_other_counts_are_taken_late(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_outcomes_are_counted_where_other_counts_are_taken_late(spark, tmp_path):
     """Under an accelerator: nothing in files distinguishes a window without rows."""
     for source, frame in frames(spark, [(1, START), (2, START)], [(1, START, 7)]).items():
         frame.write.parquet(f"{tmp_path}/{source}")

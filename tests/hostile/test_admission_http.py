@@ -56,9 +56,7 @@ def peak_megabytes() -> float:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip"])
-async def test_a_compressed_body_is_refused_and_never_unpacked(
-    asker: WebhookClient, coding: str
-) -> None:
+async def test_a_compressed_body_is_refused_and_never_unpacked(asker, coding):
     bomb = gzip.compress(b" " * (64 * MEGABYTE))
     before = peak_megabytes()
     async with connected(asker) as connection:
@@ -86,9 +84,7 @@ async def half_sent(asker: WebhookClient, peer: str, stack: AsyncExitStack) -> l
     return found
 
 
-async def test_half_sent_bodies_take_no_place_from_reviews_of_others(
-    asker: WebhookClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_half_sent_bodies_take_no_place_from_reviews_of_others(asker, monkeypatch):
     monkeypatch.setattr("snaploom_operator.admission.webhook.BODY_SECONDS", 60.0)
     async with AsyncExitStack() as stack:
         held = await half_sent(asker, "127.0.0.3", stack)
@@ -96,18 +92,14 @@ async def test_half_sent_bodies_take_no_place_from_reviews_of_others(
         assert await held[0].status() == 504
 
 
-async def test_half_sent_bodies_of_one_sender_are_given_up_after_a_second(
-    asker: WebhookClient,
-) -> None:
+async def test_half_sent_bodies_of_one_sender_are_given_up_after_a_second(asker):
     async with AsyncExitStack() as stack:
         held = await half_sent(asker, "127.0.0.1", stack)
         assert {await each.status() for each in held} == {504}
         assert await is_well(asker)
 
 
-async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(
-    asker: WebhookClient,
-) -> None:
+async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(asker):
     async with connected(asker) as connection:
         await connection.send(request(b"", "Transfer-Encoding: chunked"))
         chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -132,9 +124,7 @@ async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(
         (b"", ("Content-Length: 99999999999999999999999",)),
     ],
 )
-async def test_what_is_no_request_is_refused_or_cut_off(
-    asker: WebhookClient, body: bytes, headers: tuple[str, ...]
-) -> None:
+async def test_what_is_no_request_is_refused_or_cut_off(asker, body, headers):
     async with connected(asker) as connection:
         with_errors = (ConnectionError, ssl.SSLError)
         try:
@@ -221,9 +211,7 @@ async def test_many_idle_connections_leave_room_for_a_new_one(tmp_path: Path) ->
             assert await fresh.status() == 200
 
 
-async def test_a_handshake_that_never_ends_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_handshake_that_never_ends_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("snaploom_operator.serve.http.HANDSHAKE_SECONDS", 0.2)
     async with a_server(tmp_path) as (port, _):
         reader, writer = await asyncio.open_connection(HOST, port)

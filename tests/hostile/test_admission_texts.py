@@ -99,9 +99,7 @@ async def test_regexes_that_never_end_are_denied() -> None:
         assert "take more than" in json.dumps(judgement.document)
 
 
-async def test_no_regex_is_compiled_where_reviews_are_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_no_regex_is_compiled_where_reviews_are_answered(monkeypatch):
     monkeypatch.setattr("snaploom.policy.regexes._compiled", refuse)
     workers = TextWorkers()
     async with judging(workers) as judge:
@@ -171,9 +169,7 @@ async def test_one_namespace_does_not_take_all_reviews() -> None:
         assert judge._under_way["bad"] == 0
 
 
-async def test_the_operator_judges_nothing_in_its_own_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_operator_judges_nothing_in_its_own_process(monkeypatch):
     monkeypatch.setattr("snaploom.policy.sql.facts_of", refuse)
     monkeypatch.setattr("snaploom.policy.verdicts.size_of", refuse)
     raws: list[Raw] = [*OTHERS, SQL_FIELDS["transformer expression"][0]("value + 1")]
@@ -223,9 +219,7 @@ def renewed(folder: Path, authority: Authority, number: int) -> None:
     link.replace(folder / "..data")
 
 
-async def test_no_review_fails_while_certificates_rotate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_review_fails_while_certificates_rotate(tmp_path, monkeypatch):
     monkeypatch.setattr(http, "RELOAD_SECONDS", 0.02)
     authority = Authority(tmp_path, "authority")
     folder = tmp_path / "certificates"

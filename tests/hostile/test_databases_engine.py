@@ -144,9 +144,7 @@ def test_java_in_a_file_of_h2_does_not_run(read: Reading, tmp_path: Path) -> Non
     assert not (tmp_path / "canary").exists()
 
 
-def test_name_of_a_table_is_no_file_in_duckdb(
-    spark: SparkSession, read: Reading, tmp_path: Path
-) -> None:
+def test_name_of_a_table_is_no_file_in_duckdb(spark, read, tmp_path):
     make_duckdb(spark, tmp_path / "shop.db", "CREATE TABLE t AS SELECT 1 AS a")
     (tmp_path / "other.csv").write_text("a\nCANARY\n")
     assert read(in_duckdb(tmp_path / "shop.db", "t")) == [(1,)]
@@ -164,9 +162,7 @@ def test_view_of_duckdb_reads_no_file(spark: SparkSession, read: Reading, tmp_pa
 
 
 @pytest.mark.parametrize("level", [None, "READ_COMMITTED", "REPEATABLE_READ"])
-def test_view_of_postgres_that_writes_is_refused(
-    postgres: Postgres, read: Reading, level: str | None
-) -> None:
+def test_view_of_postgres_that_writes_is_refused(postgres, read, level):
     postgres.run(
         """CREATE TABLE IF NOT EXISTS written (a int);
         CREATE OR REPLACE FUNCTION writing() RETURNS int LANGUAGE sql AS
@@ -180,9 +176,7 @@ def test_view_of_postgres_that_writes_is_refused(
 
 
 @pytest.mark.parametrize("level", [None, "READ_COMMITTED"])
-def test_view_of_mariadb_that_writes_is_refused(
-    mariadb: MariaDb, read: Reading, level: str | None
-) -> None:
+def test_view_of_mariadb_that_writes_is_refused(mariadb, read, level):
     mariadb.run(
         """CREATE TABLE IF NOT EXISTS written (a int);
         DROP FUNCTION IF EXISTS writing;

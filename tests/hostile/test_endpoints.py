@@ -216,9 +216,7 @@ def test_private_servers_are_asked(host: str) -> None:
         (("*",), "127.0.0.1", 9200, False),
     ],
 )
-def test_the_list_decides_which_hosts_may_be_named(
-    entries: tuple[str, ...], host: str, port: int, is_allowed: bool
-) -> None:
+def test_the_list_decides_which_hosts_may_be_named(entries, host, port, is_allowed):
     rules = EndpointRules(loopback=False, entries=entries)
     assert (refusal_of_host(host, port, rules) == "") == is_allowed
 
@@ -281,9 +279,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "127.0.0.1", "0.0.0.0"])
-def test_a_name_is_judged_by_what_it_resolves_to(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_a_name_is_judged_by_what_it_resolves_to(monkeypatch, address):
     resolving(monkeypatch, [address])
     with pytest.raises(EndpointRefused):
         connect("innocent.example", 80, 1, IN_CLUSTER)
@@ -386,9 +382,7 @@ def test_a_long_answer_is_not_read(ask: Callable[[Server], None], answer: object
 
 @CLIENTS
 @pytest.mark.parametrize("answer", [dripping, dripping_body])
-def test_an_answer_that_drips_is_not_waited_for(
-    ask: Callable[[Server], None], answer: Callable[[BaseHTTPRequestHandler], None]
-) -> None:
+def test_an_answer_that_drips_is_not_waited_for(ask, answer):
     began = time.monotonic()
     with serving(answer) as server, pytest.raises(ENDED):
         ask(server)
@@ -421,9 +415,7 @@ def test_a_handshake_that_drips_is_not_waited_for() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ask", [of_opensearch, of_keys], ids=["opensearch", "keys"])
-def test_an_answer_of_another_form_is_one_error(
-    ask: Callable[[Server], None], document: bytes
-) -> None:
+def test_an_answer_of_another_form_is_one_error(ask, document):
     with serving(json_answer(document)) as server, pytest.raises(SkippingError) as raised:
         ask(server)
     assert "t0ken" not in str(raised.value)
@@ -443,9 +435,7 @@ def test_a_job_asks_no_server_of_its_own_pod(monkeypatch: pytest.MonkeyPatch) ->
         assert len(server.requests) == 1
 
 
-def test_a_name_that_leads_to_the_pod_is_refused_without_another_try(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_that_leads_to_the_pod_is_refused_without_another_try(monkeypatch):
     asked = resolving(monkeypatch, ["127.0.0.1"])
     monkeypatch.setenv(ALLOW_VARIABLE, "{}")
     base = open_opensearch_base("opensearch://innocent.example:9200", None)
@@ -561,9 +551,7 @@ def a_declared_index(host: str) -> dict[str, object]:
         ("10.0.0.7", [], None),
     ],
 )
-def test_a_declared_server_is_judged_by_validation(
-    host: str, entries: list[str], code: str | None
-) -> None:
+def test_a_declared_server_is_judged_by_validation(host, entries, code):
     resource = SkippingIndex.parse(a_declared_index(host))
     found = validate([resource], allow=Allowances(endpoints=tuple(entries)))
     assert [finding.code for finding in found] == ([] if code is None else [code])

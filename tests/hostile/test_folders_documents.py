@@ -112,9 +112,7 @@ def format_entry_of(folder: Folder) -> bytes:
         ("key of its own", lambda e: e.update(extra=1)),
     ],
 )  # fmt: skip
-def test_entry_with_what_cannot_be_is_refused(
-    folder: Folder, name: str, change: Callable[[dict[str, object]], object]
-) -> None:
+def test_entry_with_what_cannot_be_is_refused(folder, name, change):
     parse_entry(format_entry_of(folder), "x")
     with pytest.raises(ManifestCorrupt):
         parse_entry(of(folder, change), "x")
@@ -179,9 +177,7 @@ def changed_checkpoint(folder: Folder, change: Callable[[dict[str, object]], obj
         ("entry after which none can be", lambda i: i.update(seq=2**63 - 1)),
     ],
 )
-def test_checkpoint_with_what_cannot_be_is_not_used(
-    folder: Folder, name: str, change: Callable[[dict[str, object]], object]
-) -> None:
+def test_checkpoint_with_what_cannot_be_is_not_used(folder, name, change):
     parse_checkpoint(changed_checkpoint(folder, lambda index: None), 2, Records())
     with pytest.raises((ValueError, ManifestCorrupt)):
         parse_checkpoint(changed_checkpoint(folder, change), 2, Records())
@@ -259,9 +255,7 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
         ("string", {"\ud800": 1}),
     ],
 )  # fmt: skip
-def test_type_that_pyspark_refuses_is_one_error_of_ours(
-    type_name: str, metadata: dict[str, object]
-) -> None:
+def test_type_that_pyspark_refuses_is_one_error_of_ours(type_name, metadata):
     field = {"name": "a", "type": type_name, "nullable": True, "metadata": metadata}
     with pytest.raises(SourceSchemaInvalid, match="not a schema"):
         struct_from(json.dumps({"type": "struct", "fields": [field]}))
@@ -357,9 +351,7 @@ def table_version(
             {"write.metadata.path": "http://127.0.0.1:1/"})),
     ],
 )  # fmt: skip
-def test_table_that_leads_elsewhere_is_refused(
-    store: ObjectStore, name: str, change: Callable[[dict[str, object]], object]
-) -> None:
+def test_table_that_leads_elsewhere_is_refused(store, name, change):
     with pytest.raises(ManifestCorrupt):
         table_version(store, change).read()
 
@@ -402,9 +394,7 @@ def test_commit_that_replaces_what_is_not_live_is_damaged(folder: Folder) -> Non
         Meant(entry, "").on_top_of(EMPTY)
 
 
-def test_files_of_a_partition_are_gone_through_once(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_partition_are_gone_through_once(folder, monkeypatch):
     published(folder, 5, files=50)
     state = folder.read()
     record = state.live[day(5)]
@@ -497,9 +487,7 @@ def subtree(**changes: object) -> dict[str, object]:
     ],
     ids=lambda changes: ascii(changes)[:40],
 )
-def test_subtree_with_what_cannot_be_is_not_used(
-    store: ObjectStore, changes: dict[str, object]
-) -> None:
+def test_subtree_with_what_cannot_be_is_not_used(store, changes):
     name = "a" * 64
     store.put(f"{name}/{RUN}-0123abcd/part-0.parquet", b"PAR1")
     store.put(f"{name}.json", json.dumps(subtree()).encode())

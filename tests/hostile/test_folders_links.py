@@ -67,9 +67,7 @@ def contents(folder: Path) -> dict[str, tuple[float, bytes]]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation_below_a_link_is_refused_and_touches_nothing(
-    name: str, store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_operation_below_a_link_is_refused_and_touches_nothing(name, store, elsewhere, tmp_path):
     before = contents(elsewhere)
     store.put("own", b"ours")
     (tmp_path / "out/a").symlink_to(elsewhere)
@@ -79,18 +77,14 @@ def test_operation_below_a_link_is_refused_and_touches_nothing(
 
 
 @pytest.mark.parametrize("name", ["get", "get_range", "head", "move from"])
-def test_link_in_place_of_a_file_is_refused(
-    name: str, store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_link_in_place_of_a_file_is_refused(name, store, elsewhere, tmp_path):
     (tmp_path / "out/a/b").mkdir(parents=True)
     (tmp_path / "out/a/b/precious").symlink_to(elsewhere / "precious")
     with pytest.raises(NotAPlainFile, match="out/a/b/precious is a link"):
         OPERATIONS[name](store)
 
 
-def test_write_over_a_link_replaces_the_link_itself(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_write_over_a_link_replaces_the_link_itself(store, elsewhere, tmp_path):
     (tmp_path / "out/a").symlink_to(elsewhere / "precious")
     store.put("a", b"ours")
     assert store.get("a") == b"ours"
@@ -144,9 +138,7 @@ def test_root_may_be_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["data", "data/.staging", ".snaploom-tmp", "metadata"])
-def test_gc_removes_nothing_behind_a_link(
-    place: str, store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_gc_removes_nothing_behind_a_link(place, store, elsewhere, tmp_path):
     published(a_folder(store))
     run_id = a_run().run_id
     (elsewhere / f"{run_id}/0123abcd").mkdir(parents=True)
@@ -160,9 +152,7 @@ def test_gc_removes_nothing_behind_a_link(
     assert contents(elsewhere) == before
 
 
-def test_gc_names_the_link_in_place_of_unfinished_writes(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_gc_names_the_link_in_place_of_unfinished_writes(store, elsewhere, tmp_path):
     published(a_folder(store))
     (tmp_path / "out/.snaploom-tmp").rmdir()
     (tmp_path / "out/.snaploom-tmp").symlink_to(elsewhere)
@@ -170,9 +160,7 @@ def test_gc_names_the_link_in_place_of_unfinished_writes(
         list(store.list(".snaploom-tmp/"))
 
 
-def test_end_of_a_run_removes_nothing_behind_a_link(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_end_of_a_run_removes_nothing_behind_a_link(store, elsewhere, tmp_path):
     folder = a_folder(store)
     published(folder)
     staging = tmp_path / "out/data/.staging"
@@ -184,9 +172,7 @@ def test_end_of_a_run_removes_nothing_behind_a_link(
     assert contents(elsewhere) == before
 
 
-def test_run_lets_nobody_write_where_staging_is_a_link(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_run_lets_nobody_write_where_staging_is_a_link(store, elsewhere, tmp_path):
     folder = a_folder(store)
     (tmp_path / "out/data").mkdir(exist_ok=True)
     (tmp_path / "out/data/.staging").symlink_to(elsewhere)
@@ -198,9 +184,7 @@ def test_run_lets_nobody_write_where_staging_is_a_link(
         publish(folder, a_run(), a_target(), write, agrees)  # type: ignore[arg-type]
 
 
-def test_check_reports_a_link_in_place_of_a_published_file(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_check_reports_a_link_in_place_of_a_published_file(store, elsewhere, tmp_path):
     folder = a_folder(store)
     published(folder)
     state = folder.read()
@@ -211,9 +195,7 @@ def test_check_reports_a_link_in_place_of_a_published_file(
     assert "link" in fault.message
 
 
-def test_spark_is_given_no_file_that_is_a_link(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_spark_is_given_no_file_that_is_a_link(store, elsewhere, tmp_path):
     store.put("data/x", b"")
     (tmp_path / "out/data/y").symlink_to(elsewhere / "precious")
     refuse_links(store, ["data/x", "data/absent"])
@@ -221,9 +203,7 @@ def test_spark_is_given_no_file_that_is_a_link(
         refuse_links(store, ["data/x", "data/y"])
 
 
-def test_subtree_is_not_written_where_its_folder_is_a_link(
-    store: LocalObjectStore, elsewhere: Path, tmp_path: Path
-) -> None:
+def test_subtree_is_not_written_where_its_folder_is_a_link(store, elsewhere, tmp_path):
     signature = "a" * 64
     (tmp_path / "out" / signature).symlink_to(elsewhere)
     with pytest.raises(NotAPlainFile):
@@ -231,9 +211,7 @@ def test_subtree_is_not_written_where_its_folder_is_a_link(
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda p: os.mknod(p, 0o20600, os.makedev(1, 5))])
-def test_pipe_or_device_is_refused_without_waiting(
-    make: Callable[[Path], None], store: LocalObjectStore, tmp_path: Path
-) -> None:
+def test_pipe_or_device_is_refused_without_waiting(make, store, tmp_path):
     try:
         make(tmp_path / "out/x")
     except PermissionError:
@@ -246,9 +224,7 @@ def test_pipe_or_device_is_refused_without_waiting(
     assert not next(info for info in store.list("") if info.key == "x").is_plain
 
 
-def test_file_that_is_longer_than_it_may_be_is_not_read(
-    store: LocalObjectStore, tmp_path: Path
-) -> None:
+def test_file_that_is_longer_than_it_may_be_is_not_read(store, tmp_path):
     store.put("own", b"")
     os.truncate(tmp_path / "out/own", 1 << 40)
     with pytest.raises(ObjectTooLarge, match="longer"):

@@ -89,9 +89,7 @@ def contents(folder: Path) -> dict[str, tuple[float, bytes]]:
     }
 
 
-def test_no_hostile_folder_breaks_an_operation_or_reaches_outside(
-    tmp_path: Path, canaries: Path, listener: Listener
-) -> None:
+def test_no_hostile_folder_breaks_an_operation_or_reaches_outside(tmp_path, canaries, listener):
     before = contents(canaries)
     program = "support.hostile.folderbatch"
     ended = subprocess.run(
@@ -125,9 +123,7 @@ def test_mutations_are_many_and_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", foreign_names(Outside(Path("/canaries"), "127.0.0.1:1")))
-def test_forged_revocation_and_tombstone_of_foreign_files_are_refused(
-    tmp_path: Path, name: str
-) -> None:
+def test_forged_revocation_and_tombstone_of_foreign_files_are_refused(tmp_path, name):
     good_folder(tmp_path / "out")
     append(tmp_path / "out", {"action": "revoke", "runIds": [name]})
     with pytest.raises(Exception, match="damaged") as caught:

@@ -58,9 +58,7 @@ def test_good_folder_is_read_and_whole(spark: SparkSession, folder: Path) -> Non
     assert checked(folder).code == 0
 
 
-def test_link_in_place_of_a_published_file_is_not_read(
-    spark: SparkSession, folder: Path, canaries: Path
-) -> None:
+def test_link_in_place_of_a_published_file_is_not_read(spark, folder, canaries):
     linked(folder, canaries)
     with pytest.raises(NotAPlainFile, match="is a link"):
         reader.read(spark, str(folder))
@@ -68,9 +66,7 @@ def test_link_in_place_of_a_published_file_is_not_read(
     assert (result.code, "link" in result.out) == (1, True)
 
 
-def test_link_in_place_of_a_partition_is_not_read(
-    spark: SparkSession, folder: Path, canaries: Path
-) -> None:
+def test_link_in_place_of_a_partition_is_not_read(spark, folder, canaries):
     partition = live_file(folder).parent
     partition.rename(canaries / "partition")
     partition.symlink_to(canaries / "partition")
@@ -78,9 +74,7 @@ def test_link_in_place_of_a_partition_is_not_read(
         reader.read(spark, str(folder))
 
 
-def test_folder_that_is_a_source_is_not_read_through_a_link(
-    spark: SparkSession, folder: Path, canaries: Path
-) -> None:
+def test_folder_that_is_a_source_is_not_read_through_a_link(spark, folder, canaries):
     linked(folder, canaries)
     files = list_files(
         [f"file://{folder}/data/*/*.parquet"], "DataSource/x", HadoopFiles(client_of(spark))
@@ -89,9 +83,7 @@ def test_folder_that_is_a_source_is_not_read_through_a_link(
         only_live(files, HadoopFiles(client_of(spark)))
 
 
-def test_class_in_the_schema_of_a_manifest_is_not_loaded(
-    spark: SparkSession, folder: Path, canaries: Path
-) -> None:
+def test_class_in_the_schema_of_a_manifest_is_not_loaded(spark, folder, canaries):
     with_schema(folder, foreign_type(Outside(canaries, "")))
     for look in (reader.schema, lambda place: reader.read(spark, place)):
         with pytest.raises(ManifestCorrupt, match="damaged"):
@@ -100,9 +92,7 @@ def test_class_in_the_schema_of_a_manifest_is_not_loaded(
     assert not (canaries / "imported").exists()
 
 
-def test_class_in_the_footer_of_a_file_is_not_loaded(
-    spark: SparkSession, folder: Path, canaries: Path
-) -> None:
+def test_class_in_the_footer_of_a_file_is_not_loaded(spark, folder, canaries):
     path = live_file(folder)
     hostile, size = parquet(foreign_type(Outside(canaries, ""))), path.stat().st_size
     for file in folder.glob("data/day=*/*"):

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
-from pyspark.sql import SparkSession
 from support.documentation.examples import REPOSITORY
 from support.hostile.thriftedit import (
     INT32,
@@ -268,9 +267,7 @@ def test_an_encrypted_column_is_a_footer_that_proves_nothing(tmp_path: Path) -> 
         parse_footer(local_footer_bytes(str(tmp_path / "a.parquet")))
 
 
-def test_a_build_reads_a_file_whose_footer_is_odd_and_takes_it_for_what_it_is(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_build_reads_a_file_whose_footer_is_odd_and_takes_it_for_what_it_is(spark, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     for name, least in (("a", 0), ("b", 100), ("c", 200)):

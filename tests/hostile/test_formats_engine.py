@@ -116,9 +116,7 @@ def prepare(spark: SparkSession, folder: Path, data_format: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-def test_source_reaches_nothing_by_its_format(
-    spark: SparkSession, tmp_path: Path, listener: Listener, attack: Attack
-) -> None:
+def test_source_reaches_nothing_by_its_format(spark, tmp_path, listener, attack):
     data_format, options = attack(tmp_path, listener)
     prepare(spark, tmp_path, data_format)
     source = reader(spark, files(data_format, tmp_path / "data/*", formatOptions=options))
@@ -130,9 +128,7 @@ def test_source_reaches_nothing_by_its_format(
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-def test_index_reaches_nothing_by_the_format_of_its_target(
-    spark: SparkSession, tmp_path: Path, listener: Listener, attack: Attack
-) -> None:
+def test_index_reaches_nothing_by_the_format_of_its_target(spark, tmp_path, listener, attack):
     data_format, options = attack(tmp_path, listener)
     prepare(spark, tmp_path, data_format)
     subject = PathName(data_format, f"{tmp_path}/data", tuple(options.items()))
@@ -143,9 +139,7 @@ def test_index_reaches_nothing_by_the_format_of_its_target(
 
 
 @pytest.mark.parametrize("attack", [derby, avro_schema], ids=lambda attack: attack.__name__)
-def test_stored_index_reaches_nothing_by_the_format_of_its_files(
-    spark: SparkSession, tmp_path: Path, listener: Listener, attack: Attack
-) -> None:
+def test_stored_index_reaches_nothing_by_the_format_of_its_files(spark, tmp_path, listener, attack):
     data_format, options = attack(tmp_path, listener)
     prepare(spark, tmp_path, data_format)
     target = Target(f"{tmp_path}/data", format=data_format, options=tuple(options.items()))
@@ -159,9 +153,7 @@ def test_stored_index_reaches_nothing_by_the_format_of_its_files(
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
 @pytest.mark.parametrize("scheme", ["network", "file"])
-def test_xml_data_fetches_nothing(
-    spark: SparkSession, tmp_path: Path, listener: Listener, legacy: str, scheme: str
-) -> None:
+def test_xml_data_fetches_nothing(spark, tmp_path, listener, legacy, scheme):
     (tmp_path / "other").write_text("CANARY")
     uri = listener.url if scheme == "network" else f"file://{tmp_path}/other"
     entity = f'<!DOCTYPE r [<!ENTITY e SYSTEM "{uri}">]>'
@@ -223,18 +215,14 @@ def hostile_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("settings", [{}, {"formatOptions": {"mergeSchema": "true"}}])
-def test_class_in_a_footer_of_a_source_is_not_loaded(
-    spark: SparkSession, hostile_footer: Path, settings: dict[str, object]
-) -> None:
+def test_class_in_a_footer_of_a_source_is_not_loaded(spark, hostile_footer, settings):
     source = reader(spark, files("parquet", hostile_footer / "*.parquet", **settings))
     with pytest.raises(SourceSchemaInvalid, match="not a schema"):
         rows_at(source, NOW)
     assert not hostile_footer.with_name("imported").exists()
 
 
-def test_class_in_a_footer_of_an_indexed_folder_is_not_loaded(
-    spark: SparkSession, hostile_footer: Path
-) -> None:
+def test_class_in_a_footer_of_an_indexed_folder_is_not_loaded(spark, hostile_footer):
     with pytest.raises(TargetNotIndexable, match="does not read"):
         open_path(spark, str(hostile_footer), "parquet")
     assert not hostile_footer.with_name("imported").exists()

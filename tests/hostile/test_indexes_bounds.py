@@ -144,9 +144,7 @@ def schema_twice(footer: Value) -> None:
      with_column(2 + (1 << 16), whole(4, INT64))],
     ids=["content-without-key", "key-of-another-kind", "place", "twice", "number"],
 )  # fmt: skip
-def test_a_footer_that_two_readers_read_differently_is_refused(
-    edit: Callable[[Value], None],
-) -> None:
+def test_a_footer_that_two_readers_read_differently_is_refused(edit):
     data = written(pa.table({"a": ["x", "y"]}))
     same = BoundedParquet(edited(data, lambda footer: None), None, "a file")
     assert same.read(["a"], is_encrypted=False).num_rows == 2

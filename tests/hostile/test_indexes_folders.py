@@ -133,9 +133,7 @@ def faults_of(mutation: Mutation, good: Place, worker: Worker, folder: Path) -> 
     return faults
 
 
-def test_a_good_folder_is_used_by_every_command(
-    good: Place, worker: Worker, tmp_path: Path
-) -> None:
+def test_a_good_folder_is_used_by_every_command(good, worker, tmp_path):
     shutil.copytree(good.root, tmp_path / "copy")
     found = worker.judge(tmp_path / "copy")
     outcomes = found["outcomes"]
@@ -149,9 +147,7 @@ def test_a_good_folder_is_used_by_every_command(
 
 
 @pytest.mark.timeout(7200 if PROVING else 600)
-def test_no_hostile_folder_does_anything_but_fail(
-    good: Place, worker: Worker, tmp_path: Path
-) -> None:
+def test_no_hostile_folder_does_anything_but_fail(good, worker, tmp_path):
     faults = [
         fault
         for number, mutation in enumerate(mutations(SEED, OF_BYTES, OF_JSON))
@@ -236,9 +232,7 @@ def parts(place: Place) -> list[Path]:
     return sorted((place.base / folder_name("/data/neighbour")).glob("*.parquet"))
 
 
-def test_a_directory_of_another_index_is_not_removed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_directory_of_another_index_is_not_removed(tmp_path, caplog):
     place = make_good(tmp_path)
     before = parts(place)
     store = FolderBase(LocalObjectStore(place.base, create=False)).index(URI)
@@ -360,9 +354,7 @@ def label(state: dict[str, dict[str, list[dict[str, list[dict[str, object]]]]]])
 
 
 @pytest.mark.parametrize("change", [where, label])
-def test_sql_of_a_forged_state_runs_nothing(
-    spark: SparkSession, lake: Lake, change: Callable[[object], None]
-) -> None:
+def test_sql_of_a_forged_state_runs_nothing(spark, lake, change):
     builder = built(spark, lake)
     forge_state(lake, change)
     lake.add("2024-02-01", 7)
@@ -375,9 +367,7 @@ def test_sql_of_a_forged_state_runs_nothing(
     "content", [b"", b"[" * 100_000, b"PAR1" + b"\xff" * 64 + b"PAR1", b"\0" * 4096]
 )
 @pytest.mark.parametrize("name", ["*/manifest/*.json", "*/segments/*.parquet"])
-def test_a_query_over_a_broken_index_reads_every_file(
-    spark: SparkSession, lake: Lake, name: str, content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_query_over_a_broken_index_reads_every_file(spark, lake, name, content, caplog):
     built(spark, lake)
     for path in Path(lake.base).glob(name):
         path.write_bytes(content)

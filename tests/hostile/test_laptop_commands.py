@@ -87,9 +87,7 @@ def run(command: str, file: Path, *more: str) -> int:
 
 @pytest.mark.parametrize("command", WITHOUT_SPARK)
 @pytest.mark.parametrize("case", CASES)
-def test_declarations_are_refused_until_an_entry_is_allowed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, command: str
-) -> None:
+def test_declarations_are_refused_until_an_entry_is_allowed(tmp_path, capsys, case, command):
     file, (_, _, _, entry, code) = written(tmp_path, case), CASES[case]
     assert run(command, file) == 2
     printed = capsys.readouterr().err
@@ -117,9 +115,7 @@ USES: dict[str, Callable[[sl.Project], object]] = {
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("given", PYTHON)
 @pytest.mark.parametrize("case", CASES)
-def test_python_refuses_the_same_until_an_entry_is_allowed(
-    tmp_path: Path, case: str, given: str, use: str
-) -> None:
+def test_python_refuses_the_same_until_an_entry_is_allowed(tmp_path, case, given, use):
     file, (_, _, _, entry, code) = written(tmp_path, case), CASES[case]
     with pytest.raises(InvalidDeclarations) as caught:
         USES[use](PYTHON[given](file, ()))
@@ -127,9 +123,7 @@ def test_python_refuses_the_same_until_an_entry_is_allowed(
     assert PYTHON[given](file, [entry]).validate().is_ok
 
 
-def test_environment_allows_what_the_option_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_allows_what_the_option_does(tmp_path, monkeypatch):
     file = written(tmp_path, "jars")
     monkeypatch.setenv(ALLOW_VARIABLE, json.dumps({"sparkConf": ["spark.jars"]}))
     assert run("validate FILE", file) == 0
@@ -139,9 +133,7 @@ def test_environment_allows_what_the_option_does(
 
 
 @pytest.mark.parametrize("text", ["jars", "jars=spark.jars", "formats=", f"formats={'x' * 600}"])
-def test_allowance_that_is_none_is_one_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_allowance_that_is_none_is_one_clear_error(tmp_path, capsys, text):
     assert run("validate FILE", written(tmp_path, "jars"), "--allow", text) == 2
     printed = capsys.readouterr().err
     assert "error SL191" in printed
@@ -149,17 +141,13 @@ def test_allowance_that_is_none_is_one_clear_error(
 
 
 @pytest.mark.parametrize("command", DECLARED)
-def test_every_command_that_judges_has_the_option(
-    capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_every_command_that_judges_has_the_option(capsys, command):
     run_command([*command.split(), "--help"])
     assert "--allow" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["index build", "index advise", "index describe"])
-def test_index_of_files_reads_formats_of_the_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_index_of_files_reads_formats_of_the_list(tmp_path, capsys, command):
     file = written(tmp_path, "format")
     assert run(f"{command} any -f FILE", file) == 2
     assert "SL" in capsys.readouterr().err

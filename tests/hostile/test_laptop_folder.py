@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,9 +163,7 @@ def open_a_session(theirs: Theirs) -> tuple[Sequence[str], str]:
 @pytest.mark.parametrize(
     "work", [run_with_an_index, apply_an_index, submit_the_job, fetch_a_driver, open_a_session]
 )
-def test_nothing_of_the_working_folder_is_run(
-    work: Callable[[Theirs], tuple[Sequence[str], str]], theirs: Theirs
-) -> None:
+def test_nothing_of_the_working_folder_is_run(work, theirs):
     command, expected = work(theirs)
     printed = theirs.run(*command)
     assert not theirs.sprung.exists(), theirs.sprung.read_text()
@@ -286,9 +284,7 @@ def test_temporary_files_are_where_nobody_else_can_enter(session: dict[str, obje
     assert all({folder, local} & {*each.parents} for each in opened), opened
 
 
-def test_folder_of_that_name_of_somebody_else_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_of_that_name_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     taken = private_folder()
     assert private_folder() == taken

@@ -68,9 +68,7 @@ async def settled(*declarations: Raw) -> tuple[FakeHarness, int]:
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-async def test_a_flood_of_findings_ends_in_a_small_status(
-    flood: Callable[[], Raw], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_flood_of_findings_ends_in_a_small_status(flood, caplog):
     caplog.set_level(logging.INFO)
     harness, passes = await settled(*model()[:-1], flood())
     stored = await harness.get(WIDE)
@@ -199,9 +197,7 @@ def test_every_list_is_known() -> None:
     assert [*BUILT_IN_LISTS] == [*Allowances().dump()]
 
 
-def test_lists_are_shown_with_what_was_added(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lists_are_shown_with_what_was_added(tmp_path, capsys):
     allowed = yaml.safe_load(shown(tmp_path, capsys))["allow"]
     assert allowed["formats"]["added"] == ["xml"]
     assert allowed["sparkConf"] == {
@@ -210,9 +206,7 @@ def test_lists_are_shown_with_what_was_added(
     }
 
 
-def test_entries_of_a_list_are_named_on_demand(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entries_of_a_list_are_named_on_demand(tmp_path, capsys):
     allowed = yaml.safe_load(shown(tmp_path, capsys, entries=True))["allow"]
     assert "spark.task.cpus" in allowed["sparkConf"]["builtIn"]
 

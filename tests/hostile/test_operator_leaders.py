@@ -68,9 +68,7 @@ class PausedLeader:
 
 
 @each_place
-async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(
-    verb: str, resource: ApiResource, number: int
-) -> None:
+async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(verb, resource, number):
     former = await paused(verb, resource, number)
     leader = await started(cluster=former.harness.fake)
     ended = await leader.wait_for(WIDE, is_ready)
@@ -84,9 +82,7 @@ async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(
 
 
 @each_place
-async def test_a_leader_that_wakes_in_the_middle_of_the_run_does_no_harm(
-    verb: str, resource: ApiResource, number: int
-) -> None:
+async def test_a_leader_that_wakes_in_the_middle_of_the_run_does_no_harm(verb, resource, number):
     former = await paused(verb, resource, number)
     leader = await started(cluster=former.harness.fake)
     await leader.settle()

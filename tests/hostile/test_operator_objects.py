@@ -209,9 +209,7 @@ def harness_of(cluster: FakeCluster) -> FakeHarness:
 
 @pytest.mark.parametrize("content", HOSTILE)
 @pytest.mark.parametrize("kind", READ, ids=lambda kind: f"{kind.kind}.{kind.group}")
-async def test_no_content_of_an_object_ends_a_list_a_watch_a_queue_or_a_start(
-    kind: ApiResource, content: str
-) -> None:
+async def test_no_content_of_an_object_ends_a_list_a_watch_a_queue_or_a_start(kind, content):
     objects = list(spoilt_everywhere((await sound())[kind], HOSTILE[content]))
     assert objects
     listed = WithOthers()
@@ -257,9 +255,7 @@ async def with_certificate() -> tuple[Answering, CertificateRotator]:
 
 @pytest.mark.parametrize("content", HOSTILE)
 @pytest.mark.parametrize("kind", [SECRETS, VALIDATING_WEBHOOKS], ids=lambda kind: kind.kind)
-async def test_no_content_ends_the_rotation_of_certificates(
-    kind: ApiResource, content: str
-) -> None:
+async def test_no_content_ends_the_rotation_of_certificates(kind, content):
     cluster, rotator = await with_certificate()
     (sound,) = cluster.all(kind)
     for path in paths(sound):
@@ -288,9 +284,7 @@ def unreadable(store: Store) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5_000, '{"format": ' + "9" * 4_000 + "}"])
-async def test_an_unreadable_report_is_counted_logged_once_and_shown_at_its_run(
-    text: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unreadable_report_is_counted_logged_once_and_shown_at_its_run(text, caplog):
     harness = await started(*model())
     await harness.settle()
     owner = await harness.get(WIDE)

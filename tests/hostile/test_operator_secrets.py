@@ -6,7 +6,6 @@ its webhook. Other tests cover the output of jobs.
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
@@ -75,9 +74,7 @@ def all_output(harness: FakeHarness, stored: list[Raw], caplog: object) -> str:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-async def test_no_field_with_a_secret_is_repeated(
-    field: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_field_with_a_secret_is_repeated(field, caplog):
     caplog.set_level(logging.DEBUG)
     hostile = FIELDS[field]
     name = hostile["metadata"]["name"], hostile["kind"]
@@ -95,9 +92,7 @@ async def test_no_field_with_a_secret_is_repeated(
 
 
 @pytest.mark.parametrize("field", FIELDS)
-async def test_the_webhook_refuses_without_repeating_it(
-    field: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_webhook_refuses_without_repeating_it(field, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     cluster = FakeCluster(namespaces=["team"])
     async with a_webhook(cluster, tmp_path, Authority(tmp_path, "authority")) as asker:

@@ -72,6 +72,58 @@ def of_pods(allow: Allowances | None = None, **template: Any) -> list[str]:
         "spark.ssl.enabled",
         "spark.ui.enabled",
         "spark.ui.filters",
+        "spark.master",
+        "spark.remote",
+        "spark.submit.deployMode",
+        "spark.submit.pyFiles",
+        "spark.jars",
+        "spark.jars.packages",
+        "spark.jars.ivySettings",
+        "spark.files",
+        "spark.archives",
+        "spark.app.id",
+        "spark.kerberos.keytab",
+        "spark.hadoop.hadoop.security.authentication",
+        "spark.security.credentials.hive.enabled",
+        "spark.kubernetes.namespace",
+        "spark.kubernetes.context",
+        "spark.kubernetes.file.upload.path",
+        "spark.kubernetes.container.image",
+        "spark.kubernetes.driver.container.image",
+        "spark.kubernetes.executor.container.image",
+        "spark.kubernetes.authenticate.oauthToken",
+        "spark.kubernetes.authenticate.driver.serviceAccountName",
+        "spark.kubernetes.authenticate.executor.serviceAccountName",
+        "spark.kubernetes.authenticate.submission.oauthTokenFile",
+        "spark.kubernetes.driver.podTemplateFile",
+        "spark.kubernetes.executor.podTemplateFile",
+        "spark.kubernetes.driver.pod.name",
+        "spark.kubernetes.driver.pod.featureSteps",
+        "spark.kubernetes.executor.pod.featureSteps",
+        "spark.kubernetes.allocation.pods.allocator",
+        "spark.kubernetes.driver.master",
+        "spark.kubernetes.driver.secrets.token",
+        "spark.kubernetes.driver.secretKeyRef.TOKEN",
+        "spark.kubernetes.driver.volumes.hostPath.root.mount.path",
+        "spark.kubernetes.executor.volumes.hostPath.root.options.path",
+        "spark.kubernetes.driver.label.snaploom.io/run",
+        "spark.kubernetes.driver.securityContext.allowPrivilegeEscalation",
+        "spark.kubernetes.executor.scheduler.name",
+        "spark.kubernetes.somethingNew",
+        "spark.driver.memory",
+        "spark.executor.instances",
+        "spark.dynamicAllocation.enabled",
+        "spark.jarsOfSomebody",
+        "spark.masterful",
+        "spark.sql.a=b --conf spark.master",
+        "spark.sql.a\nspark.master",
+        "spark.sql.a b",
+        " spark.master",
+        "spark",
+        "spark.",
+        "hive.metastore.uris",
+        "--master",
+        "",
     ],
 )
 def test_a_key_that_nobody_judged_harmless_is_refused(key: str) -> None:
@@ -106,6 +158,13 @@ def test_no_key_takes_a_class_a_path_and_the_metadata_server(key: str, value: st
         ("spark.hadoop.fs.s3a.endpoint", "http://127.0.0.1:9000"),
         ("spark.hadoop.fs.s3a.endpoint", "10.1.2.3"),
         ("spark.executorEnv.LANG", "C"),
+        ("spark.sql.shuffle.partitions", "1"),
+        ("spark.driver.memoryOverhead", "1"),
+        ("spark.kubernetes.driver.request.cores", "1"),
+        ("spark.kubernetes.executor.limit.cores", "1"),
+        ("spark.kubernetes.allocation.batch.size", "1"),
+        ("spark.kubernetes.memoryOverheadFactor", "1"),
+        ("spark.dynamicAllocation.executorIdleTimeout", "1"),
     ],
 )
 def test_harmless_values_pass(key: str, value: str) -> None:
@@ -136,6 +195,9 @@ def test_harmless_values_pass(key: str, value: str) -> None:
         ("spark.io.compression.codec", "com.example.Codec"),
         ("spark.executorEnv.LD_PRELOAD", "x"),
         ("spark.sql.shuffle.partitions", "${spark.driver.host}"),
+        ("spark.executorEnv.LANG", "${env:AWS_SECRET_ACCESS_KEY}"),
+        ("spark.executorEnv.LANG", "x${system:user.home}"),
+        ("spark.executorEnv.LANG", "a\0b"),
     ],
 )
 def test_hostile_values_of_harmless_keys_are_refused(key: str, value: str) -> None:
@@ -148,9 +210,7 @@ def test_a_key_that_an_administrator_added_passes() -> None:
     assert refused(allow, sparkConf=conf) == ["spark.sql.catalogX"]
 
 
-def test_an_addition_does_not_let_a_field_be_overruled_or_the_submitters_variables_be_read() -> (
-    None
-):
+def test_an_addition_does_not_let_a_field_be_overruled_or_the_submitters_variables_be_read():
     allow = Allowances(spark_conf=("spark.",))
     conf = {"spark.executor.memory": "1g", "spark.x": "${env:KEY}", "spark.y=z": "1"}
     assert refused(allow, sparkConf=conf) == sorted(conf)
@@ -330,9 +390,7 @@ def test_a_volume_elsewhere_passes(path: str) -> None:
          "node-role.kubernetes.io/control-plane"),
     ],
 )  # fmt: skip
-def test_a_way_to_nodes_of_the_cluster_itself_is_refused(
-    template: dict[str, Any], found: str
-) -> None:
+def test_a_way_to_nodes_of_the_cluster_itself_is_refused(template, found):
     assert of_pods(**template) == [found]
 
 

@@ -316,9 +316,7 @@ def statements(spark: SparkSession) -> list[str]:
 
 
 @pytest.mark.timeout(4 * 3600 if IS_WHOLE else 600)
-def test_what_passes_the_gate_is_listed_and_declared(
-    spark: SparkSession, room: DataFrame, statements: list[str]
-) -> None:
+def test_what_passes_the_gate_is_listed_and_declared(spark, room, statements):
     ends: Counter[str] = Counter()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
@@ -342,12 +340,7 @@ def test_what_passes_the_gate_is_listed_and_declared(
     assert min(ends["passed"], ends["refused"]) > COUNT // 10
 
 
-def test_a_gate_without_its_lists_is_found_out(
-    spark: SparkSession,
-    room: DataFrame,
-    statements: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_gate_without_its_lists_is_found_out(spark, room, statements, monkeypatch):
     monkeypatch.setattr(gate, "judge_parsed", lambda *_: ())
     monkeypatch.setattr(gate, "judge_resolved", lambda *_: ())
     caught: set[str] = set()
@@ -369,7 +362,5 @@ def test_a_gate_without_its_lists_is_found_out(
         "'${spark.canary}'",
     ],
 )
-def test_the_oracle_finds_what_spark_without_the_gate_accepts(
-    spark: SparkSession, room: DataFrame, text: str
-) -> None:
+def test_the_oracle_finds_what_spark_without_the_gate_accepts(spark, room, text):
     assert beyond(room.selectExpr(text)) != []

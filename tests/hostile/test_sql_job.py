@@ -197,15 +197,11 @@ def computed(spark: SparkSession, text: str) -> object:
         "transform(array(1), x -> java_method('java.lang.System', 'getenv', 'HOME'))[0]",
     ],
 )
-def test_spark_without_the_gate_calls_java_for_an_expression(
-    spark: SparkSession, text: str
-) -> None:
+def test_spark_without_the_gate_calls_java_for_an_expression(spark, text):
     assert computed(spark, text) == os.environ["HOME"]
 
 
-def test_spark_without_the_gate_replaces_variables_even_in_quotes(
-    spark: SparkSession,
-) -> None:
+def test_spark_without_the_gate_replaces_variables_even_in_quotes(spark):
     spark.conf.set("spark.sql.variable.substitute", "true")  # as Spark has it
     try:
         assert computed(spark, "'${env:HOME}'") == os.environ["HOME"]
@@ -223,9 +219,7 @@ def test_spark_without_the_gate_replaces_variables_even_in_quotes(
         f"xpath_boolean('{DOCTYPE}', 'a')",
     ],
 )
-def test_spark_without_the_gate_fetches_what_an_expression_names(
-    spark: SparkSession, listener: Listener, text: str
-) -> None:
+def test_spark_without_the_gate_fetches_what_an_expression_names(spark, listener, text):
     with suppress(PySparkException, Py4JError):  # nothing is found there
         computed(spark, text.format(url=listener.url))
     assert {first.split(b"\r\n")[0] for first in listener.heard} == {b"GET /canary HTTP/1.1"}
@@ -327,9 +321,7 @@ ATTACKS = {
     ("attack", "entry_point"),
     [(attack, entry) for attack, (_, entries) in ATTACKS.items() for entry in entries],
 )
-def test_no_entry_point_accepts_an_attack(
-    entry_points: SqlEntries, listener: Listener, attack: str, entry_point: str
-) -> None:
+def test_no_entry_point_accepts_an_attack(entry_points, listener, attack, entry_point):
     texts = {name: text.replace("{url}", listener.url) for name, text in ATTACKS[attack][0].items()}
     assert accepted(entry_points, entry_point, texts) == []
     assert listener.heard == []
@@ -410,9 +402,7 @@ def test_a_statement_of_a_person_reads_tables_and_nothing_else(entry_points: Sql
 
 
 @pytest.mark.parametrize("entry_point", ENTRIES)
-def test_no_entry_point_replaces_variables(
-    spark: SparkSession, entry_points: SqlEntries, entry_point: str
-) -> None:
+def test_no_entry_point_replaces_variables(spark, entry_points, entry_point):
     spark.conf.set("spark.sql.variable.substitute", "true")
     try:
         assert accepted(entry_points, entry_point, VARIABLES) == []
@@ -426,9 +416,7 @@ def test_no_entry_point_replaces_variables(
     ["range(3)", "sql_keywords()", "collations()", "python_worker_logs()", "read_files('/etc')",
      "reflect('a', 'b')", "src lateral view reflect('a', 'b') t as y", "nosuch(table(src))"],
 )  # fmt: skip
-def test_no_query_reads_a_table_function_that_is_not_on_the_list(
-    entry_points: SqlEntries, entry_point: str, table: str
-) -> None:
+def test_no_query_reads_a_table_function_that_is_not_on_the_list(entry_points, entry_point, table):
     assert refusal(entry_points.of_queries[entry_point], f"select * from {table}") is not None
 
 
@@ -444,9 +432,7 @@ def functions_of_users(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("functions_of_users")
 @pytest.mark.parametrize("entry_point", ENTRIES)
-def test_no_entry_point_calls_a_function_of_a_user(
-    entry_points: SqlEntries, entry_point: str
-) -> None:
+def test_no_entry_point_calls_a_function_of_a_user(entry_points, entry_point):
     for text in ("mine(value)", "session.mine(value)", "somebodys.mine(value)"):
         refused = through(entry_points, entry_point, text)
         assert refused is not None
@@ -459,9 +445,7 @@ def test_a_name_on_the_list_means_spark_s_function_or_is_refused(entry_points: S
         assert entry_points.data_query("select initcap(value) from src") == ["A"]
 
 
-def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
-    spark: SparkSession, entry_points: SqlEntries
-) -> None:
+def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(spark, entry_points):
     source = entry_points.source
     made = {
         "Python": source.select(sf.udf(lambda value: value)("value")),
@@ -476,9 +460,7 @@ def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
 
 
 @pytest.mark.usefixtures("functions_of_users")
-def test_an_administrator_allows_functions_and_options_one_by_one(
-    spark: SparkSession, entry_points: SqlEntries
-) -> None:
+def test_an_administrator_allows_functions_and_options_one_by_one(spark, entry_points):
     java = "reflect('java.lang.Math', 'abs', -1)"
     allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
     kept = spark.conf.get(ALLOW_SETTING)
@@ -499,9 +481,7 @@ def test_an_administrator_allows_functions_and_options_one_by_one(
         (OPTIONS["of files"], "path", "allow.options, or --allow options=csv.path"),
     ],
 )
-def test_a_refusal_names_the_place_and_the_list(
-    spark: SparkSession, text: str, found: str, entry: str
-) -> None:
+def test_a_refusal_names_the_place_and_the_list(spark, text, found, entry):
     with pytest.raises(SourceSchemaInvalid) as raised:
         checked_expression(spark, text, PLACE)
     assert (raised.value.resource, raised.value.path) == ("Kind/name", "spec.field")

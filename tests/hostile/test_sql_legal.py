@@ -55,9 +55,7 @@ def test_no_function_is_judged_that_no_spark_has(documented: list[Documented]) -
     assert sorted(FUNCTIONS.keys() - {one.name for one in documented}) == []
 
 
-def test_spark_s_own_examples_of_every_allowed_function_are_legal(
-    spark: SparkSession, documented: list[Documented]
-) -> None:
+def test_spark_s_own_examples_of_every_allowed_function_are_legal(spark, documented):
     spark.conf.set("spark.sql.timeType.enabled", "true")
     frames = {"src": spark.range(1)}
     examples = {
@@ -82,9 +80,7 @@ def test_spark_s_own_examples_of_every_allowed_function_are_legal(
     assert len(examples) > 1000
 
 
-def test_spark_s_own_examples_of_every_refused_function_are_refused(
-    spark: SparkSession, documented: list[Documented]
-) -> None:
+def test_spark_s_own_examples_of_every_refused_function_are_refused(spark, documented):
     frames = {"src": spark.range(1)}
     examples = [e for one in documented if FUNCTIONS[one.name].refused for e in one.examples]
     for example in examples:

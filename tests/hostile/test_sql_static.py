@@ -105,9 +105,7 @@ def test_a_legal_text_stays_legal_in_every_field(field: str, part: str) -> None:
         "x.y(", "case when ",
     ],
 )  # fmt: skip
-def test_nesting_costs_steps_in_proportion_to_the_text(
-    opening: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nesting_costs_steps_in_proportion_to_the_text(opening, monkeypatch):
     counted = {depth: steps_of(opening, depth, monkeypatch) for depth in (4, 8, 15)}
     assert counted[8] <= 3 * counted[4] + 200
     assert counted[15] <= 3 * counted[8] + 200
@@ -131,9 +129,7 @@ def steps_of(opening: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return steps
 
 
-def test_a_text_without_end_is_refused_when_its_steps_are_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_text_without_end_is_refused_when_its_steps_are_taken(monkeypatch):
     monkeypatch.setattr(sqlconditions, "STEPS_AT_LEAST", 10)
     monkeypatch.setattr(sqlconditions, "STEPS_A_TOKEN", 0)
     verdict = judge(SqlText("concat(a, concat(b, concat(c, d)))", SqlForm.EXPRESSION))
@@ -161,9 +157,7 @@ def test_what_has_no_type_for_the_parser_has_facts_all_the_same(text: str) -> No
     assert verdict.data_type == ""
 
 
-def test_every_exception_of_the_fact_extraction_is_a_finding(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_exception_of_the_fact_extraction_is_a_finding(monkeypatch):
     monkeypatch.setattr(sql, "_calls", lambda *_: {}["inside"])
     verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
     assert verdict == SqlFault("it is not understood (KeyError)")

@@ -7,7 +7,6 @@ import shutil
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +127,7 @@ def test_bill_of_an_image_names_all_that_is_in_it(image: Path) -> None:
         ),
     ],
 )
-def test_file_that_came_after_the_bill_is_named(
-    add: Callable[[Path], None], path: str, image: Path
-) -> None:
+def test_file_that_came_after_the_bill_is_named(add, path, image):
     bill = bill_of(image)
     add(image)
     found = difference(image, bill)
@@ -219,9 +216,7 @@ def audited(advisories: Path | str, *bills: Path):
         ("npm", "made-it", "pkg:pypi/made-it@1.0", "2", False),
     ],
 )
-def test_versions_have_the_order_of_their_ecosystem(
-    ecosystem: str, name: str, purl: str, fixed: str, is_met: bool
-) -> None:
+def test_versions_have_the_order_of_their_ecosystem(ecosystem, name, purl, fixed, is_met):
     document = advisory(ecosystem, name, {"introduced": "0"}, {"fixed": fixed})
     assert meets(document, purl) is is_met
 
@@ -322,9 +317,7 @@ def test_nothing_known_ends_with_zero(tmp_path: Path) -> None:
         ("all.zip", "no archive", "cannot be read"),
     ],
 )
-def test_audit_that_cannot_be_made_is_no_good_news(
-    name: str, text: str | None, words: str, tmp_path: Path
-) -> None:
+def test_audit_that_cannot_be_made_is_no_good_news(name, text, words, tmp_path):
     if text is not None:
         (tmp_path / name).write_text(text)
     done = audited(tmp_path / name if name else "")
@@ -485,9 +478,7 @@ def test_every_list_of_jars_has_their_sums() -> None:
         pytest.param({"b-1.jar": JAR_NAME}, False, id="another name"),
     ],
 )
-def test_jars_are_those_that_are_locked(
-    brought: dict[str, bytes], is_taken: bool, tmp_path: Path
-) -> None:
+def test_jars_are_those_that_are_locked(brought, is_taken, tmp_path):
     component = tmp_path / "tests/support/components/made"
     for folder in (component, tmp_path / "repository"):
         folder.mkdir(parents=True)

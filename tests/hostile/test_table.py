@@ -95,9 +95,7 @@ def hostile_site(folder: Path, text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", TEXTS)
-def test_text_of_others_neither_runs_nor_loads_nor_becomes_an_element(
-    browser: Browser, tmp_path: Path, case: str
-) -> None:
+def test_text_of_others_neither_runs_nor_loads_nor_becomes_an_element(browser, tmp_path, case):
     address = hostile_site(tmp_path, TEXTS[case])
     with browser.page(address) as page:
         harmless, scripts, elements, handlers = page.value(LOOK)
@@ -124,9 +122,7 @@ def test_policy_stops_what_would_slip_through(browser: Browser, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [DESK, PHONE])
-def test_very_long_words_break_no_layout(
-    browser: Browser, tmp_path: Path, size: tuple[int, int]
-) -> None:
+def test_very_long_words_break_no_layout(browser, tmp_path, size):
     address = hostile_site(tmp_path, "W" * 100_000)
     with browser.page(address, size) as page:
         assert page.value("document.documentElement.scrollWidth") <= size[0]

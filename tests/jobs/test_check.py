@@ -206,9 +206,7 @@ def test_what_cannot_be_a_folder_is_refused_with_what_to_do(spark, place: str) -
 
 
 @pytest.mark.parametrize("name", ["loop", "a\0b"])
-def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(
-    tmp_path: Path, name: str
-) -> None:
+def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(tmp_path, name):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     result = snaploom("check", "wide", "-f", tmp_path / name)
     assert result.code == 2

@@ -9,7 +9,6 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
-from support.cluster.cluster import Cluster
 from support.declared.declarations import document, simple
 from support.documentation.commands import DEADLINE, wait_until
 from support.weaving.loom import RUN, SPARK_SUBMIT, UID, ClusterJob, Loom, ids
@@ -308,9 +307,7 @@ def test_index_of_a_column_that_is_not_there_is_a_users_error(spark, loom, job, 
     assert [finding.code for finding in report.findings] == ["SL186"]
 
 
-def test_report_in_a_real_cluster(
-    loom: Loom, job: ClusterJob, control_plane: Cluster, namespace: str, monkeypatch
-) -> None:
+def test_report_in_a_real_cluster(loom, job, control_plane, namespace, monkeypatch):
     raw = loom.bundle().dump()
     control_plane.kubectl(
         "create", "--namespace", namespace, "-f", "-", stdin=json.dumps(raw["outputDataset"])
@@ -329,9 +326,7 @@ def test_report_in_a_real_cluster(
     assert (report.phase, report.uid, report.run_id) == (RunPhase.SUCCEEDED, stored["uid"], RUN)
 
 
-def test_report_that_cannot_be_written_does_not_fail_the_run(
-    loom, job, monkeypatch, capsys
-) -> None:
+def test_report_that_cannot_be_written_does_not_fail_the_run(loom, job, monkeypatch, capsys):
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     where = ["--report", f"configmap:ns/{RUN}-report"]

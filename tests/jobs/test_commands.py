@@ -100,9 +100,7 @@ def test_spark_submit_weaves_every_output_of_the_files(loom, tmp_path) -> None:
     assert reports[0]["session"]["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_outputs_at_a_time_have_each_their_report_and_wait_for_what_they_read(
-    loom, tmp_path
-) -> None:
+def test_outputs_at_a_time_have_each_their_report_and_wait_for_what_they_read(loom, tmp_path):
     raws = loom.documents()
     reading = spoilt(raws[0], "metadata.name", "woven")
     data = f"{loom.uri}data/"
@@ -194,9 +192,7 @@ def is_writing(loom: Loom) -> bool:
     return any(loom.out.glob("data/.staging/**/*.parquet"))
 
 
-def test_spark_that_dies_during_a_run_is_reported_and_leaves_the_folder_clean(
-    loom, tmp_path
-) -> None:
+def test_spark_that_dies_during_a_run_is_reported_and_leaves_the_folder_clean(loom, tmp_path):
     arguments = ["run", OUTPUT, "-f", str(slow_loom(loom).save()), "--now", AT, "-o", "json"]
     process = snaploom_command(*arguments, folder=tmp_path / "run")
     wait_until(lambda: is_writing(loom), process)

@@ -120,9 +120,7 @@ def test_page_has_what_the_run_reported_and_columns_from_footers(sold: Sold) -> 
     )
 
 
-def test_samples_none_keeps_keys_and_rows_out_of_everything_that_is_reported(
-    sold: Sold, tmp_path: Path
-) -> None:
+def test_samples_none_keeps_keys_and_rows_out_of_everything_that_is_reported(sold, tmp_path):
     shop = Shop(tmp_path, deepcopy(sold.shop.documents))
     shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/quiet/")
     shop.raw("wide")["metadata"]["annotations"] = {"snaploom.io/samples": "none"}
@@ -194,9 +192,7 @@ def test_columns_that_came_and_went_are_named_once(sold: Sold) -> None:
     assert "column" not in str(second)
 
 
-def test_due_snapshots_and_the_failure_of_the_last_run_are_on_the_page(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_due_snapshots_and_the_failure_of_the_last_run_are_on_the_page(tmp_path, spark):
     shop = Shop(tmp_path).with_data()
     for day in DAYS[1:]:
         shop.day("orders", ORDERS, day)

@@ -9,7 +9,7 @@ from support.declared.declarations import document
 from support.declared.sources import by_field
 from support.documentation.commands import end, snaploom_command
 from support.servers.databases import driver_jars, in_postgres
-from support.servers.postgresserver import PASSWORD, USER, Postgres
+from support.servers.postgresserver import PASSWORD, USER
 from support.weaving.loom import Loom, ids
 
 from snaploom.cli.main import run_command
@@ -47,9 +47,7 @@ def install(*arguments: str) -> int:
     return run_command(["drivers", "install", *arguments])
 
 
-def test_a_database_is_read_by_two_commands(
-    project: Path, repository: Path, postgres: Postgres, tmp_path: Path
-) -> None:
+def test_a_database_is_read_by_two_commands(project, repository, postgres, tmp_path):
     postgres.run(
         """DROP TABLE IF EXISTS two_commands;
            CREATE TABLE two_commands AS SELECT id::bigint, date '2024-01-01' AS at
@@ -86,9 +84,7 @@ def test_installing_again_fetches_nothing(repository: Path) -> None:
     assert read_lock(Path(LOCK_FILE)) == {"postgresql": POSTGRES}
 
 
-def test_another_jar_under_the_version_is_refused_and_not_kept(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_jar_under_the_version_is_refused_and_not_kept(repository, capsys):
     (repository / POSTGRES.path).write_bytes(b"another driver")
     assert install("postgresql", "--repository", str(repository)) == 2
     shown = capsys.readouterr().err
@@ -98,9 +94,7 @@ def test_another_jar_under_the_version_is_refused_and_not_kept(
     assert not Path(LOCK_FILE).exists()
 
 
-def test_a_driver_of_coordinates_is_locked_by_the_hash_of_its_first_jar(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_of_coordinates_is_locked_by_the_hash_of_its_first_jar(repository, monkeypatch):
     file = repository / "org" / "example" / "other" / "1" / "other-1.jar"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"first")
@@ -123,9 +117,7 @@ def test_a_driver_of_coordinates_is_locked_by_the_hash_of_its_first_jar(
      ("https://mirror/a?token=secret-word", "without user, password and query"),
      ("https://[mirror/a", "no repository that can be asked")],
 )  # fmt: skip
-def test_a_repository_that_gives_nothing_is_one_error(
-    repository_: str, found: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repository_that_gives_nothing_is_one_error(repository_, found, capsys):
     assert install("postgresql", "--repository", repository_) == 2
     shown = capsys.readouterr().err
     assert found in shown

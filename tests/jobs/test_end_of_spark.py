@@ -40,9 +40,7 @@ def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 @pytest.mark.parametrize("command", ["check", "diff", "index"])
-def test_a_killed_jvm_is_reported_and_no_fault_of_files(
-    command: str, published: Shop, tmp_path: Path
-) -> None:
+def test_a_killed_jvm_is_reported_and_no_fault_of_files(command, published, tmp_path):
     folder = published.published
     arguments = {
         "check": ["check", folder],

@@ -96,9 +96,7 @@ def test_history_has_the_rows_of_the_folders_of_its_days(spark, tmp_path: Path, 
     assert warned == set(DAYS) - {7}
 
 
-def test_gap_fails_the_run_and_a_day_that_came_late_is_found_and_restated(
-    spark, tmp_path: Path
-) -> None:
+def test_gap_fails_the_run_and_a_day_that_came_late_is_found_and_restated(spark, tmp_path):
     loom = with_history(tmp_path, mode="ERROR")
     assert "after 2024-01-02T00:00:00Z up to 2024-01-03" in loom.weave(spark).report.message
     loom.others[0]["snapshot"]["snapshotMissingMode"] = "CONTINUE_WARN"
@@ -119,9 +117,7 @@ def test_gap_fails_the_run_and_a_day_that_came_late_is_found_and_restated(
     )
 
 
-def test_key_that_repeats_across_days_is_refused_unless_a_rule_takes_one_row(
-    spark, tmp_path: Path
-) -> None:
+def test_key_that_repeats_across_days_is_refused_unless_a_rule_takes_one_row(spark, tmp_path):
     loom = with_history(tmp_path / "plain", transformations={})
     for number in (1, 2):
         loom.write("event", number, ids(0, number))

@@ -195,9 +195,7 @@ def test_deleted_snapshots_are_neither_woven_again_nor_lost_before_grace(spark, 
     assert loom.is_clean()
 
 
-def test_run_removes_and_reports_files_that_an_earlier_one_deleted(
-    spark, loom, monkeypatch
-) -> None:
+def test_run_removes_and_reports_files_that_an_earlier_one_deleted(spark, loom, monkeypatch):
     loom.folder |= {"snapshotAutoDelete": {"maxOldSnapshots": 0}, "readerGrace": {"nano": 1}}
     for number in (2, 3, 4):
         loom.write("order", number, ids(number))

@@ -69,9 +69,7 @@ def weave(stages: Stages, spark: SparkSession, loom: Loom, **settings: Any) -> W
 
 
 @pytest.mark.parametrize(("first", "then"), PAIRS)
-def test_sources_replaced_at_any_stage_are_published_of_one_moment(
-    spark, loom, first, then
-) -> None:
+def test_sources_replaced_at_any_stage_are_published_of_one_moment(spark, loom, first, then):
     stages = Stages()
     stages.at(first, partial(replace, loom, "customer"))
     stages.at(then, partial(replace, loom, "order"))

@@ -548,13 +548,7 @@ def test_worlds_are_of_every_kind() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("per_job", [1, 12])
 @pytest.mark.parametrize("seed", [*sampled(SEEDS, 10), BELOW_WHAT_IS_LEFT_OUT])
-def test_runs_do_what_the_oracle_computes(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seed: int,
-    per_job: int,
-) -> None:
+def test_runs_do_what_the_oracle_computes(spark, tmp_path, monkeypatch, seed, per_job):
     world = world_of(seed)
     monkeypatch.setattr(latecounts, "counts_are_late", lambda *_: bool(seed % 2))
     got = woven(spark, world, tmp_path, per_job)

@@ -147,9 +147,7 @@ def test_failure_known_when_planning_fails_before_any_write(spark, loom) -> None
     assert not loom.out.exists()
 
 
-def test_failure_in_the_middle_keeps_what_is_committed_and_the_next_run_does_the_rest(
-    spark, loom
-) -> None:
+def test_failure_in_the_middle_keeps_what_is_committed_and_the_next_run_does_the_rest(spark, loom):
     loom.join("customer")
     for day in (1, 2, 3):
         loom.write("customer", day, ids(0))

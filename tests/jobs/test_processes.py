@@ -161,9 +161,7 @@ def test_run_that_comes_second_names_the_publisher_of_its_snapshot(spark, loom) 
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_a_long_run_soon_and_leaves_the_folder_clean(
-    spark, loom, tmp_path, sent
-) -> None:
+def test_signal_stops_a_long_run_soon_and_leaves_the_folder_clean(spark, loom, tmp_path, sent):
     slow_loom(loom, 1_000_000)
     process = snaploom_command(*run_arguments(loom), folder=tmp_path / "run")
     wait_until(lambda: bool(staged(loom)), process)

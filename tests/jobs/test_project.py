@@ -83,9 +83,7 @@ def test_progress_is_a_line_for_each_snapshot(project: sl.Project) -> None:
     assert lines[-1].startswith("published 2024-05-01T00:00:00Z: 3 rows")
 
 
-def test_diff_backfill_restate_and_check_are_those_of_the_commands(
-    project: sl.Project, shop: Shop
-) -> None:
+def test_diff_backfill_restate_and_check_are_those_of_the_commands(project, shop):
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.day("customers", CUSTOMERS, SECOND_DAY)
     run = project.backfill("wide", "2024-05-02", "2024-05-03", now=NOW, progress=False)
@@ -120,9 +118,7 @@ def foreign(spark: SparkSession) -> SparkSession:
     return session
 
 
-def test_a_session_that_is_given_keeps_its_settings_and_runs_on(
-    project: sl.Project, foreign: SparkSession
-) -> None:
+def test_a_session_that_is_given_keeps_its_settings_and_runs_on(project, foreign):
     before = settings_of(foreign)
     project.plan("wide", now=NOW, spark=foreign)
     assert project.run("wide", now=NOW, spark=foreign, progress=False).is_ok
@@ -221,9 +217,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_library_and_command_refuse_an_argument_alike(
-    project: sl.Project, shop: Shop, name: str
-) -> None:
+def test_library_and_command_refuse_an_argument_alike(project, shop, name):
     call, (command, *options), (argument, option) = REFUSALS[name]
     shop.run()
     with pytest.raises(ArgumentInvalid) as caught:

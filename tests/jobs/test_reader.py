@@ -219,9 +219,7 @@ def parquet_rows(spark, tmp_path_factory) -> list[dict]:
 
 
 @pytest.mark.parametrize(("data_format", "compression"), WRITABLE)
-def test_every_type_comes_back_as_from_parquet(
-    spark, loom, parquet_rows, data_format, compression
-) -> None:
+def test_every_type_comes_back_as_from_parquet(spark, loom, parquet_rows, data_format, compression):
     loom.write("order", 1, all_types())
     loom.folder |= {"dataFormat": data_format, "dataCompression": compression}
     assert loom.weave(spark).report.message == ""

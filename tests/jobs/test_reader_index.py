@@ -136,27 +136,22 @@ def damaged(spark: SparkSession, tmp_path: Path) -> Loom:
 
 
 @pytest.mark.usefixtures("far")
-def test_a_published_file_that_is_gone_fails_the_queries_that_need_it(spark, damaged) -> None:
-    gone = only_file(damaged, 2)
-    gone.unlink()
-    frame = snaploom.read(spark, damaged.uri)
-    assert len(rows(frame.where(f"snapshot_epoch > {FIRST + DAY}"))) == 7
-    with pytest.raises(
-        IllegalArgumentException, match=f"{gone.name} is not there.*`snaploom check`"
-    ):
-        frame.count()
-
-
-@pytest.mark.usefixtures("far")
-@pytest.mark.parametrize("length", [0, 100])
-def test_a_published_file_that_was_cut_fails_the_queries_that_need_it(
-    length: int, spark, damaged
+@pytest.mark.parametrize(
+    ("length", "found"),
+    [
+        (None, "is not there.*`snaploom check`"),
+        (0, "has 0 bytes, "),
+        (100, "has 100 bytes, "),
+    ],
+)
+def test_a_published_file_that_is_gone_or_cut_fails_the_queries_that_need_it(
+    length: int | None, found: str, spark, damaged
 ) -> None:
-    cut = only_file(damaged, 2)
-    os.truncate(cut, length)
+    file = only_file(damaged, 2)
+    file.unlink() if length is None else os.truncate(file, length)
     frame = snaploom.read(spark, damaged.uri)
     assert len(rows(frame.where(f"snapshot_epoch > {FIRST + DAY}"))) == 7
-    with pytest.raises(IllegalArgumentException, match=f"{cut.name} has {length} bytes, and .*"):
+    with pytest.raises(IllegalArgumentException, match=f"{file.name} {found}"):
         frame.count()
 
 

@@ -259,9 +259,7 @@ def test_config_map_of_somebody_else_is_left_as_it_is(server: ConfigMapServer, g
     assert server.stored()["data"] == {"report.json": "theirs"}
 
 
-def test_report_that_is_too_large_is_cut_to_what_a_config_map_holds(
-    server: ConfigMapServer,
-) -> None:
+def test_report_that_is_too_large_is_cut_to_what_a_config_map_holds(server):
     left = Unpublished(
         time="2024-01-01T00:00:00Z",
         partition="day=1",
@@ -281,9 +279,7 @@ def test_rights_that_are_missing_are_an_error(real_server: ConfigMapServer) -> N
 
 @pytest.mark.parametrize("answer", [failure(HTTPStatus.INTERNAL_SERVER_ERROR), LOST])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-def test_fault_is_an_error_and_the_next_attempt_goes_on(
-    fake: ConfigMapApi, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
-) -> None:
+def test_fault_is_an_error_and_the_next_attempt_goes_on(fake, fake_server, method, answer):
     sink = fake_server.sink()
     if method == "PUT":
         sink.write(a_report("first"))
@@ -296,9 +292,7 @@ def test_fault_is_an_error_and_the_next_attempt_goes_on(
     assert fake_server.report().message == "second"
 
 
-def test_answer_that_is_lost_after_the_creation_is_no_harm(
-    fake: ConfigMapApi, fake_server: ConfigMapServer
-) -> None:
+def test_answer_that_is_lost_after_the_creation_is_no_harm(fake, fake_server):
     def create_and_lose(method: str) -> tuple[int, Raw] | None:
         if method != "POST":
             return None
@@ -316,9 +310,7 @@ def test_answer_that_is_lost_after_the_creation_is_no_harm(
     assert fake_server.report() == a_report()
 
 
-def test_config_map_that_is_deleted_meanwhile_is_created_again(
-    fake: ConfigMapApi, fake_server: ConfigMapServer
-) -> None:
+def test_config_map_that_is_deleted_meanwhile_is_created_again(fake, fake_server):
     sink = fake_server.sink()
     sink.write(a_report("first"))
     uid = fake_server.stored()["metadata"]["uid"]
@@ -337,9 +329,7 @@ def test_a_stream_of_conflicts_ends(fake: ConfigMapApi, fake_server: ConfigMapSe
     assert fake.requests.count("PUT") == ROUNDS
 
 
-def test_a_report_of_a_run_that_goes_on_costs_one_request(
-    fake: ConfigMapApi, fake_server: ConfigMapServer
-) -> None:
+def test_a_report_of_a_run_that_goes_on_costs_one_request(fake, fake_server):
     sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.requests.clear()

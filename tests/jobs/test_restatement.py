@@ -94,9 +94,7 @@ def test_what_was_known_is_read_by_its_time_until_it_is_removed(spark, shop) -> 
     assert amounts(spark, shop, known_at=ended["deletedAt"]) == [1.0, 1.0]
 
 
-def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(
-    spark, shop
-) -> None:
+def test_two_pasts_that_differ_in_one_snapshot_in_the_middle_are_not_taken_for_one(spark, shop):
     for day in (SECOND_DAY, THIRD_DAY):
         shop.day("orders", ORDERS, day)
         shop.day("customers", ORDERS[:1], day)

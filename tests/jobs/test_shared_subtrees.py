@@ -114,9 +114,7 @@ def test_checkpoint_serves_the_next_run_until_its_source_changes(spark, loom, tm
 @pytest.mark.parametrize(
     ("way", "limit"), [("kept", None), ("run.checkpointUri", 1), ("run.snapshotsPerJob", None)]
 )
-def test_source_that_is_joined_as_of_a_time_is_shared_by_every_way(
-    spark, tmp_path, way: str, limit: int | None
-) -> None:
+def test_source_that_is_joined_as_of_a_time_is_shared_by_every_way(spark, tmp_path, way, limit):
     loom = Loom(tmp_path)
     ways = {"run.checkpointUri": f"file://{tmp_path}/checkpoints/", "run.snapshotsPerJob": 3}
     loom.spec.update({way: ways[way]} if way in ways else {})
@@ -137,9 +135,7 @@ def test_source_that_is_joined_as_of_a_time_is_shared_by_every_way(
 @pytest.mark.parametrize(
     ("way", "limit"), [("kept", None), ("run.checkpointUri", 1), ("run.snapshotsPerJob", None)]
 )
-def test_source_with_windows_is_shared_by_every_way(
-    spark, tmp_path, way: str, limit: int | None
-) -> None:
+def test_source_with_windows_is_shared_by_every_way(spark, tmp_path, way, limit):
     loom = Loom(tmp_path)
     ways = {"run.checkpointUri": f"file://{tmp_path}/checkpoints/", "run.snapshotsPerJob": 3}
     loom.spec.update({way: ways[way]} if way in ways else {})
@@ -178,9 +174,7 @@ def shop(tmp_path: Path) -> Shop:
     return shop
 
 
-def test_file_with_known_days_is_not_opened_by_later_runs_and_plans(
-    spark: SparkSession, shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_with_known_days_is_not_opened_by_later_runs_and_plans(spark, shop, monkeypatch):
     monkeypatch.setattr(caches, "SETTLED_AFTER", 0)
     opened: list[str] = []
 

@@ -133,9 +133,7 @@ MUCH = (with_more, with_more_in_a_child_of_one_day, with_a_lost_file, joined_wit
 
 
 @pytest.mark.parametrize("change", MUCH)
-def test_run_over_more_bytes_or_unknown_ones_is_not_small(
-    loom: Loom, change: Callable[[Loom], None]
-) -> None:
+def test_run_over_more_bytes_or_unknown_ones_is_not_small(loom, change):
     change(loom)
     assert Asked().run(loom.bundle()) == [False]
 
@@ -152,13 +150,7 @@ def test_plan_of_few_bytes_is_small(loom: Loom) -> None:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(SMALL_BYTES, True), (1, False)])
-def test_check_of_few_published_bytes_is_small(
-    spark: SparkSession,
-    loom: Loom,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: int,
-    expected: bool,
-) -> None:
+def test_check_of_few_published_bytes_is_small(spark, loom, monkeypatch, limit, expected):
     loom.weave(spark)
     monkeypatch.setattr(content, "SMALL_BYTES", limit)
     state, asked = loom.state(), Asked()
@@ -171,9 +163,7 @@ def test_check_of_few_published_bytes_is_small(
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_session_that_is_kept_is_made_for_any_work(
-    loom: Loom, monkeypatch: pytest.MonkeyPatch, is_kept: bool
-) -> None:
+def test_session_that_is_kept_is_made_for_any_work(loom, monkeypatch, is_kept):
     found: list[bool] = []
     monkeypatch.setattr(sessions, "build_session", lambda *_, is_small: found.append(is_small))
     opened = with_drivers(read_declarations([loom.save()]), is_kept=is_kept)

@@ -73,9 +73,7 @@ def kept_rows(spark: SparkSession) -> int:
 
 
 @pytest.mark.parametrize("per_job", [2, 12])
-def test_rows_counts_and_order_are_those_of_one_by_one(
-    spark, tmp_path, monkeypatch, per_job
-) -> None:
+def test_rows_counts_and_order_are_those_of_one_by_one(spark, tmp_path, monkeypatch, per_job):
     single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together", per_job)
     expected = single.weave(spark)
     monkeypatch.setattr(
@@ -149,9 +147,7 @@ def test_snapshot_whose_rows_multiply_fails_by_itself(spark, tmp_path, keep_goin
     assert outcomes[0][0][2] == "PUBLISHED"
 
 
-def test_snapshots_with_other_columns_or_without_rows_are_woven_by_themselves(
-    spark, tmp_path
-) -> None:
+def test_snapshots_with_other_columns_or_without_rows_are_woven_by_themselves(spark, tmp_path):
     loom = shop(tmp_path)
     loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
     loom.write("order", 3, [{"id": 1, "more": 1}])
@@ -193,9 +189,7 @@ def test_interruption_removes_what_was_woven_ahead(spark, tmp_path) -> None:
     assert loom.is_clean()
 
 
-def test_files_that_a_dead_run_wove_ahead_are_found_as_garbage(
-    spark, tmp_path, monkeypatch
-) -> None:
+def test_files_that_a_dead_run_wove_ahead_are_found_as_garbage(spark, tmp_path, monkeypatch):
     loom = shop(tmp_path)
     monkeypatch.setattr(SnapshotsAhead, "forget", lambda self: None)  # a dead run removes nothing
     weave_the_first(loom, spark)
@@ -287,9 +281,7 @@ def test_snapshots_are_under_way_at_the_same_time(spark, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("keep_going", [False, True])
-def test_failure_in_the_middle_has_the_outcomes_of_one_after_the_other(
-    spark, tmp_path, keep_going
-) -> None:
+def test_failure_in_the_middle_has_the_outcomes_of_one_after_the_other(spark, tmp_path, keep_going):
     outcomes = []
     for most in (1, 3):
         loom = Loom(tmp_path / str(most))

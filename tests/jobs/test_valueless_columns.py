@@ -58,9 +58,7 @@ def test_column_is_as_published_beside_the_day_that_publishes_it(spark, tmp_path
     assert type_of(spark, shop, "data.amount") == "double"
 
 
-def test_key_without_any_value_on_a_later_day_is_as_published_and_matches_nothing(
-    spark, tmp_path
-) -> None:
+def test_key_without_any_value_on_a_later_day_is_as_published_and_matches_nothing(spark, tmp_path):
     shop = csv_shop(tmp_path, ORDERS, WITHOUT_KEYS)
     assert matched(shop.run("-o", "json")) == [2, 0]
     assert type_of(spark, shop, "data.customer_id") == "int"
@@ -73,9 +71,7 @@ def test_key_without_any_value_on_the_first_day_is_as_declared(spark, tmp_path) 
 
 
 @pytest.mark.parametrize("customers", ["customer_id,name\n,Ada\n", "customer_id,name\n"])
-def test_joined_source_without_keys_or_without_rows_matches_nothing(
-    tmp_path: Path, customers: str
-) -> None:
+def test_joined_source_without_keys_or_without_rows_matches_nothing(tmp_path, customers):
     shop = csv_shop(tmp_path, ORDERS, customers=customers)
     assert matched(shop.run("-o", "json")) == [0]
 

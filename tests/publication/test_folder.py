@@ -66,9 +66,7 @@ def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) ->
         (("metadata/", layout.MARKER), errors.FolderNotOurs),
     ],
 )
-def test_data_without_a_manifest_are_refused_and_unchanged(
-    store: ObjectStore, lost: tuple[str, ...], error: type[errors.SnaploomError]
-) -> None:
+def test_data_without_a_manifest_are_refused_and_unchanged(store, lost, error):
     published(a_folder(store))
     store.delete([key for key in keys(store, "") if key.startswith(lost)])
     before = keys(store, "")
@@ -178,9 +176,7 @@ def test_of_two_that_begin_with_other_settings_one_gets_an_error(store: ObjectSt
     assert len(set(outcomes)) == 2
 
 
-def test_folder_whose_beginner_died_after_the_marker_is_finished_by_the_next(
-    store: ObjectStore,
-) -> None:
+def test_folder_whose_beginner_died_after_the_marker_is_finished_by_the_next(store):
     def die(point: CrashPoint) -> None:
         raise Killed
 

@@ -58,9 +58,7 @@ def test_folder_in_order_has_no_garbage(folder: Folder) -> None:
         (CrashPoint.AFTER_COMMIT, {GarbageKind.STAGING}),
     ],
 )
-def test_everything_that_a_killed_run_leaves_is_found_and_removed(
-    folder: Folder, point: CrashPoint, kinds: set[GarbageKind]
-) -> None:
+def test_everything_that_a_killed_run_leaves_is_found_and_removed(folder, point, kinds):
     published(folder, 1)
     run = killed_at(folder, point)
     garbage = found(folder)
@@ -98,9 +96,7 @@ def test_old_file_of_a_run_that_wrote_lately_is_kept(tmp_path: Path) -> None:
         assert {item.verdict for item in garbage} == {Verdict.KEEP_YOUNG}
 
 
-def test_what_was_committed_and_ended_since_it_was_found_is_left_to_its_grace(
-    folder: Folder,
-) -> None:
+def test_what_was_committed_and_ended_since_it_was_found_is_left_to_its_grace(folder):
     garbage: list[Garbage] = []
 
     def look(point: CrashPoint) -> None:
@@ -115,9 +111,7 @@ def test_what_was_committed_and_ended_since_it_was_found_is_left_to_its_grace(
     assert keys(folder.store) == ended
 
 
-def test_what_a_run_left_at_its_first_try_goes_without_what_it_published_then(
-    folder: Folder,
-) -> None:
+def test_what_a_run_left_at_its_first_try_goes_without_what_it_published_then(folder):
     run = replace(killed_at(folder, CrashPoint.AFTER_PROMOTION), reached=ignore)
     published(folder, run=run)
     live = folder.log.read().live_files

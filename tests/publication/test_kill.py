@@ -19,7 +19,6 @@ from support.storage.tablefolders import is_whole, published_in_table, table_fol
 from snaploom.files.objectstore import TEMPORARY_PREFIX
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
-from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import CrashPoint, Folder, open_folder
 from snaploom.output.gc import Verdict, collect_garbage, find_garbage
 from snaploom.output.publication import AlreadyPublished, Published
@@ -94,9 +93,7 @@ def test_every_crash_point_is_tried() -> None:
 
 @pytest.mark.parametrize("settings", [tablefolders.TABLE, tablefolders.DELTA])
 @pytest.mark.parametrize("place", ["tmp_path", "bucket"], indirect=True)
-def test_run_that_is_killed_after_its_commit_to_a_table_has_published(
-    place: str, settings: FolderSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_that_is_killed_after_its_commit_to_a_table_has_published(place, settings, monkeypatch):
     monkeypatch.setattr(tablefolders, "TABLE", settings)
     publish = partial(processes.publish_in_a_table_once, settings=settings)
     (point,) = OF_TABLES
@@ -163,9 +160,7 @@ def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) 
 
 
 @on_each([4], [RACERS])
-def test_processes_that_publish_the_same_snapshots_publish_each_once(
-    place: str, point: int
-) -> None:
+def test_processes_that_publish_the_same_snapshots_publish_each_once(place, point):
     numbers = list(range(5))
     results = processes.answers_of_racing(processes.publish_many, place, numbers, processes=point)
     folder = open_again(place)

@@ -140,9 +140,7 @@ def test_lease_of_another_is_not_released(party: Party) -> None:
     assert theirs.read().holder == TWO
 
 
-def test_lease_in_a_cluster_names_its_output(
-    cluster_party: Party, control_plane: Cluster, namespace: str
-) -> None:
+def test_lease_in_a_cluster_names_its_output(cluster_party, control_plane, namespace):
     taken(cluster_party(), ONE)
     taken(cluster_party(), TWO)
     found = control_plane.kubectl.get(
@@ -244,9 +242,7 @@ def test_run_that_waits_has_the_lease_as_soon_as_it_is_given_back() -> None:
     assert clock.seconds == 100 + TERMS.poll_every
 
 
-def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(caplog):
     lease, clock = MemoryLease(is_down=True), Clock()
     mine = keeper(lease, clock)
     mine.acquire(recorded([]))
@@ -333,9 +329,7 @@ def is_held_by(folder: Folder, run_id: str) -> bool:
 
 
 @pytest.mark.parametrize("point", [CrashPoint.AFTER_STAGING, CrashPoint.AFTER_PROMOTION])
-def test_run_that_sleeps_past_its_lease_harms_nothing_and_begins_nothing_more(
-    tmp_path: Path, point: CrashPoint
-) -> None:
+def test_run_that_sleeps_past_its_lease_harms_nothing_and_begins_nothing_more(tmp_path, point):
     folder = a_folder(open_store(str(tmp_path), create=True))
     sleeper = SPAWN.Process(target=publish_under_a_lease, args=(tmp_path, point))
     sleeper.start()

@@ -20,7 +20,7 @@ ours.
 
 import json
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -296,9 +296,7 @@ if IS_WHOLE:
 
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_invariants_hold_in_every_state(
-    content: Content, name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_invariants_hold_in_every_state(content, name, record_property):
     is_published, mishaps, actors = COMBINATIONS[name]
     first = with_snapshot(content) if is_published else content
     explorer = Explorer(first, actors, mishaps, is_quiet)
@@ -308,9 +306,7 @@ def test_invariants_hold_in_every_state(
     assert explored.ends
 
 
-def test_a_collector_that_revokes_nobody_is_caught(
-    content: Content, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collector_that_revokes_nobody_is_caught(content, monkeypatch):
     """The explorer finds the fault that rule P11 is there for."""
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(Folder, "revoke", lambda folder, run_ids, run: folder.log.read())
@@ -320,9 +316,7 @@ def test_a_collector_that_revokes_nobody_is_caught(
 
 
 @pytest.mark.parametrize("actors", [(PRUNER, EARLY, READER), (WRITER, SWEEPER)], ids=len)
-def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
-    content: Content, monkeypatch: pytest.MonkeyPatch, actors: tuple[Actor, ...]
-) -> None:
+def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(content, monkeypatch, actors):
     monkeypatch.setattr(runcleanup, "ended_at", lambda store, seq, run_id: -GRACE)
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(Folder, "revoke", lambda folder, run_ids, run: folder.log.read())
@@ -331,9 +325,7 @@ def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
         Explorer(first, actors, Mishaps(), is_quiet).explore(Invariants(actors).check)
 
 
-def test_a_commit_that_asks_nobody_is_caught(
-    content: Content, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_asks_nobody_is_caught(content, monkeypatch):
     """The explorer finds a put whose answer is believed when none came (rule P4)."""
     monkeypatch.setattr(documents, "PUT_ATTEMPTS", 1)
     monkeypatch.setattr(NumberedLog, "_holds", lambda log, key, document: True)
@@ -342,9 +334,7 @@ def test_a_commit_that_asks_nobody_is_caught(
         explorer.explore(Invariants((WRITER, RIVAL)).check)
 
 
-def test_a_collector_that_forgets_whom_it_revoked_is_caught_by_a_crash(
-    content: Content, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collector_that_forgets_whom_it_revoked_is_caught_by_a_crash(content, monkeypatch):
     """A run that dies between revocation and deletion leaves files that nothing removes."""
     judge = gc._Search._leftover
 

@@ -113,9 +113,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         *([(Mishaps(2, 2), (*WRITERS, READER))] if IS_WHOLE else []),
     ],
 )
-def test_each_answered_document_stands_once_under_its_number(
-    mishaps: Mishaps, actors: tuple[Actor, ...]
-) -> None:
+def test_each_answered_document_stands_once_under_its_number(mishaps, actors):
     assert explore(mishaps, *actors) > 100
 
 
@@ -128,17 +126,13 @@ def believe_no_name(log: NumberedLog, key: str, document: bytes) -> bool:
 
 
 @pytest.mark.parametrize("holds", [believe_every_name, believe_no_name])
-def test_a_log_that_does_not_compare_what_is_there_is_caught(
-    monkeypatch: pytest.MonkeyPatch, holds: object
-) -> None:
+def test_a_log_that_does_not_compare_what_is_there_is_caught(monkeypatch, holds):
     monkeypatch.setattr(NumberedLog, "_holds", holds)
     with pytest.raises(AssertionError):
         explore(Mishaps(2), *WRITERS[:2])
 
 
-def test_a_log_that_takes_silence_for_a_lost_race_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_log_that_takes_silence_for_a_lost_race_is_caught(monkeypatch):
     put = NumberedLog.append
 
     def hasty(log: NumberedLog, number: int, document: bytes) -> bool:

@@ -39,9 +39,7 @@ def begun(store: ObjectStore, owner: FolderIdentity, *, adopt_folder: bool = Fal
         (OURS, OURS, OURS),
     ],
 )
-def test_folder_learns_its_owner_and_never_forgets_it(
-    store: ObjectStore, first: FolderIdentity, second: FolderIdentity, known: FolderIdentity
-) -> None:
+def test_folder_learns_its_owner_and_never_forgets_it(store, first, second, known):
     begun(store, first)
     assert begun(store, second).log.read().identity == known
 
@@ -54,9 +52,7 @@ def test_folder_learns_its_owner_and_never_forgets_it(
         (ANEW, "run.adoptFolder"),
     ],
 )
-def test_output_of_the_same_name_is_refused(
-    store: ObjectStore, second: FolderIdentity, hint: str
-) -> None:
+def test_output_of_the_same_name_is_refused(store, second, hint):
     begun(store, OURS)
     with pytest.raises(FolderNotOurs, match="another OutputDataset of this name") as caught:
         inspect_folder(store, SETTINGS, second)
@@ -66,9 +62,7 @@ def test_output_of_the_same_name_is_refused(
     assert begun(store, OURS).log.read().seq == 1
 
 
-def test_resource_that_was_created_anew_adopts_its_folder_with_adopt_folder(
-    store: ObjectStore,
-) -> None:
+def test_resource_that_was_created_anew_adopts_its_folder_with_adopt_folder(store):
     published(begun(store, OURS))
     state = begun(store, ANEW, adopt_folder=True).log.read()
     assert (state.identity, len(state.live)) == (ANEW, 1)
@@ -83,9 +77,7 @@ def test_folder_of_another_namespace_is_never_adopted(store: ObjectStore) -> Non
 
 
 @pytest.mark.parametrize("other", [THEIRS, ANEW, identity("hr", "")])
-def test_folder_is_not_removed_with_another_resource_of_the_name(
-    store: ObjectStore, other: FolderIdentity
-) -> None:
+def test_folder_is_not_removed_with_another_resource_of_the_name(store, other):
     published(begun(store, OURS))
     before = keys(store, "")
     with pytest.raises(FolderNotOurs, match="another output"):

@@ -79,9 +79,7 @@ def woken(folder: Folder, root: Path, what: str, point: CrashPoint) -> int:
         (CrashPoint.AFTER_PROMOTION, 0),
     ],
 )
-def test_promotion_by_a_process_that_slept_harms_nothing(
-    tmp_path: Path, point: CrashPoint, ending: int
-) -> None:
+def test_promotion_by_a_process_that_slept_harms_nothing(tmp_path, point, ending):
     folder = a_folder(open_store(str(tmp_path), create=True))
     assert woken(folder, tmp_path, "publish", point) == ending
     state = open_folder(folder.store).log.read()
@@ -151,9 +149,7 @@ actions = st.tuples(
 
 @settings(max_examples=40)
 @given(st.lists(actions, min_size=2, max_size=8))
-def test_no_wrong_clock_loses_what_is_live_or_publishes_it_twice(
-    steps: list[tuple[str, int, int]],
-) -> None:
+def test_no_wrong_clock_loses_what_is_live_or_publishes_it_twice(steps):
     store = open_store("memory:", create=True)
     a_folder(store)
     expected: dict[int, str] = {}

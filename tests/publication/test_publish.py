@@ -83,7 +83,7 @@ def test_snapshots_of_other_times_are_published_beside_each_other(folder: Folder
         published(folder, number)
     state = folder.log.read()
     assert [record.time for record in state.snapshots] == [day(0), day(1), day(2)]
-    assert [at.time for at in state.schema_history] == [day(0), day(1), day(2)]
+    assert [at.time for at in state.timeline] == [day(0), day(1), day(2)]
     assert len(state.models) == 1
 
 
@@ -120,9 +120,7 @@ def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> 
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
-def test_interruption_before_the_commit_leaves_nothing(
-    folder: Folder, error: BaseException, point: CrashPoint
-) -> None:
+def test_interruption_before_the_commit_leaves_nothing(folder, error, point):
     with pytest.raises(type(error)):
         published(folder, run=a_run(at(point, raising(error))))
     assert keys(folder.store) == set()
@@ -130,9 +128,7 @@ def test_interruption_before_the_commit_leaves_nothing(
 
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), errors.Interrupted("")])
-def test_interruption_after_the_commit_keeps_what_is_published(
-    folder: Folder, error: BaseException
-) -> None:
+def test_interruption_after_the_commit_keeps_what_is_published(folder, error):
     with pytest.raises(type(error)):
         published(folder, run=a_run(at(CrashPoint.AFTER_COMMIT, raising(error))))
     assert len(folder.log.read().live_files) == 2
@@ -141,9 +137,7 @@ def test_interruption_after_the_commit_keeps_what_is_published(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.Interrupted("")])
 @pytest.mark.parametrize("is_done", [True, False])
-def test_interruption_within_the_commit_asks_the_log_first(
-    folder: Folder, error: BaseException, is_done: bool
-) -> None:
+def test_interruption_within_the_commit_asks_the_log_first(folder, error, is_done):
     class Interrupting(FaultyStore):
         def put_if_absent(self, key: str, data: bytes) -> None:
             if layout.MANIFEST not in key:
@@ -254,9 +248,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
 
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
-def test_loser_of_a_race_discards_its_files_and_names_the_winner(
-    folder: Folder, point: CrashPoint
-) -> None:
+def test_loser_of_a_race_discards_its_files_and_names_the_winner(folder, point):
     winner = a_run()
     overtaken = at(point, lambda: published(open_folder(folder.store), run=winner))
     outcome = published(folder, run=a_run(overtaken))
@@ -322,9 +314,7 @@ def test_snapshot_that_was_deleted_can_be_published_again_under_new_names(folder
     assert folder.log.read().tombstoned_times == set()
 
 
-def test_swapped_source_is_the_merged_models_latest_and_its_place_the_first(
-    folder: Folder,
-) -> None:
+def test_swapped_source_is_the_merged_models_latest_and_its_place_the_first(folder):
     published(folder)
     swapped = MODEL[1].model_copy(update={"source": "addresses_v2", "field_name": "ADDRESS"})
     target = SnapshotTarget(day(1), "day=1", "plan", (MODEL[0], swapped))
@@ -353,9 +343,7 @@ def test_name_that_is_no_partition_is_refused(folder: Folder, partition: str) ->
 
 
 @pytest.mark.parametrize("operation", ["put", "delete"])
-def test_interruption_of_best_effort_work_is_not_swallowed(
-    store: ObjectStore, operation: str
-) -> None:
+def test_interruption_of_best_effort_work_is_not_swallowed(store, operation):
     faulty = FaultyStore(store)
     folder = a_folder(faulty)
 

@@ -180,9 +180,7 @@ def test_folder_that_was_only_marked_is_removed(store: ObjectStore) -> None:
 
 @pytest.mark.parametrize("build", [rich_folder, many_entries], ids=["rich", "checkpoints"])
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-def test_removal_that_dies_at_any_write_is_finished_by_the_next(
-    is_done: bool, build: Callable[[ObjectStore], None]
-) -> None:
+def test_removal_that_dies_at_any_write_is_finished_by_the_next(is_done, build):
     writes_left = 0
     is_dead = True
     while is_dead:
@@ -244,9 +242,7 @@ def test_run_that_wakes_up_after_the_removal_publishes_nothing(
 
 
 @pytest.mark.parametrize("point", [CrashPoint.REMOVAL_BEGUN, CrashPoint.AFTER_REVOCATION])
-def test_no_run_begins_in_a_folder_that_is_being_removed(
-    store: ObjectStore, point: CrashPoint
-) -> None:
+def test_no_run_begins_in_a_folder_that_is_being_removed(store, point):
     published(a_folder(store))
     with pytest.raises(Killed):
         remove_folder(store, OUTPUT, a_run(dying_at(point)))

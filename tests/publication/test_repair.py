@@ -1,6 +1,5 @@
 """A manifest that is lost is made anew from files, as far as they prove it."""
 
-from collections.abc import Callable
 from io import BytesIO
 
 import pyarrow as pa
@@ -67,9 +66,7 @@ def repaired(store: ObjectStore) -> FolderState:
     return restore(store, SETTINGS, IDENTITY, MODEL, find_snapshots(store, SETTINGS), a_run())
 
 
-def test_what_files_prove_is_live_again_with_rows_schema_and_the_same_files(
-    folder: Folder,
-) -> None:
+def test_what_files_prove_is_live_again_with_rows_schema_and_the_same_files(folder):
     lost = [weave(folder, 0, parquet(3), parquet(4)), weave(folder, 2, parquet(5))]
     before = keys(folder.store)
     lose_the_manifest(folder.store)
@@ -104,9 +101,7 @@ def crashed(folder: Folder, point: CrashPoint, number: int) -> None:
         (replaced, "2 works"),
     ],
 )
-def test_what_is_not_proven_is_reported_and_kept(
-    folder: Folder, damage: Callable[[Folder], object], why: str
-) -> None:
+def test_what_is_not_proven_is_reported_and_kept(folder, damage, why):
     weave(folder, 0, parquet(3), parquet(4))
     damage(folder)
     before = {info.key: info.size for info in folder.store.list("data/")}
@@ -167,9 +162,7 @@ def test_a_repair_that_died_goes_on(folder: Folder, writes_left: int) -> None:
     st.sampled_from(TimestampFormat),
     st.sampled_from(["UTC", "Australia/Melbourne", "America/St_Johns"]),
 )
-def test_times_are_parsed_from_names_of_partitions(
-    seconds: int, form: TimestampFormat, zone: str
-) -> None:
+def test_times_are_parsed_from_names_of_partitions(seconds, form, zone):
     time = EpochNanos(seconds * 10**9)
     hive = HivePartitioned(field_name="t", timestamp_format=form, output_timezone=zone)
     settings = FolderSettings(

@@ -69,9 +69,7 @@ def test_what_ended_later_stays_until_its_own_grace_has_passed(folder: Folder) -
 
 
 @pytest.mark.parametrize(("versions", "files"), [(2, 100), (100, 5), (100, 4)])
-def test_one_run_removes_a_bounded_number_and_the_next_goes_on(
-    folder: Folder, versions: int, files: int
-) -> None:
+def test_one_run_removes_a_bounded_number_and_the_next_goes_on(folder, versions, files):
     for number in range(5):
         published(folder, number)
     bury(folder, *range(5))
@@ -87,9 +85,7 @@ def test_version_with_more_files_than_a_run_removes_goes_whole(folder: Folder) -
 
 
 @pytest.mark.parametrize("hint", [b"{", b"[]", b'{"versions":1,"seq":2,"deletedAt":3}', None])
-def test_hint_that_is_lost_or_of_another_log_costs_only_time(
-    folder: Folder, hint: bytes | None
-) -> None:
+def test_hint_that_is_lost_or_of_another_log_costs_only_time(folder, hint):
     for number in (0, 1):
         published(folder, number)
         bury(folder, number)
@@ -103,9 +99,7 @@ def test_hint_that_is_lost_or_of_another_log_costs_only_time(
 
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
-def test_process_that_dies_at_any_write_removes_nothing_alive_and_the_next_all(
-    is_done: bool,
-) -> None:
+def test_process_that_dies_at_any_write_removes_nothing_alive_and_the_next_all(is_done):
     for writes_left in count(1):
         store = open_store("memory:", create=True)
         folder = a_folder(store)
@@ -135,9 +129,7 @@ def test_refused_deletion_is_reported_and_retried() -> None:
     assert (left(folder), swept(folder).snapshots) == (1, 1)
 
 
-def test_staging_of_a_run_that_died_goes_after_a_day_and_the_run_is_revoked(
-    folder: Folder,
-) -> None:
+def test_staging_of_a_run_that_died_goes_after_a_day_and_the_run_is_revoked(folder):
     def die(point: CrashPoint) -> None:
         if point is CrashPoint.AFTER_STAGING:
             dying.is_dead = True

@@ -27,6 +27,7 @@ from support.storage.folders import (
 from support.storage.tablefolders import (
     DELTA,
     OF_CATALOG,
+    PlainCatalogTable,
     PlainLibrary,
     data_files,
     delta_actions,
@@ -162,9 +163,7 @@ def test_run_that_hears_nothing_after_the_table_has_its_commit_keeps_the_files()
     assert is_whole(store)
 
 
-def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_away(
-    store: ObjectStore,
-) -> None:
+def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_away(store):
     rival = table_folder(store)
     outcomes: list[object] = []
     late = opened(store, lambda: outcomes.append(published_in_table(rival, 0)))
@@ -192,9 +191,7 @@ def test_restatement_of_what_another_run_ended_changes_nothing(store: ObjectStor
     assert (is_whole(store), data_files(store)) == (True, set(rival.read().tombstoned_files))
 
 
-def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
-    store: ObjectStore,
-) -> None:
+def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(store):
     def collect() -> None:
         rival = opened(store)
         found = find_garbage(store, rival.log.read(), now() + DAY, 0)
@@ -217,9 +214,7 @@ def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: Objec
     assert folder.log.read().live
 
 
-def test_whole_log_that_is_lost_is_written_again_from_the_table(
-    folder: Folder, settings: FolderSettings
-) -> None:
+def test_whole_log_that_is_lost_is_written_again_from_the_table(folder, settings):
     for number in (0, 1, 2):
         published_in_table(folder, number)
     restated(folder, 1)
@@ -288,6 +283,7 @@ def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectS
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published_in_table(folder, 0)
+    PlainCatalogTable(folder.store, "").drop()
     assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()
 
@@ -354,9 +350,7 @@ METADATA = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns":
         ({"metaData": {**METADATA, "schemaString": "delta.invariants"}}, "delta.invariants"),
     ],
 )
-def test_table_that_others_made_what_we_do_not_write_is_left_as_it_is(
-    folder: Folder, action: dict[str, Any], found: str
-) -> None:
+def test_table_that_others_made_what_we_do_not_write_is_left_as_it_is(folder, action, found):
     published_in_table(folder, 0)
     put_by_another(folder.store, action)
     before = keys(folder.store, "")
@@ -416,9 +410,7 @@ def test_columns_of_a_table_grow_in_depth_and_may_be_null(folder: Folder) -> Non
         (columns(a=array("long")), "a is array<long>"),
     ],
 )
-def test_snapshot_that_a_table_of_delta_cannot_take_is_refused(
-    folder: Folder, schema: str, found: str
-) -> None:
+def test_snapshot_that_a_table_of_delta_cannot_take_is_refused(folder, schema, found):
     published_in_table(folder, 0)
     before = versions(folder.store)
     with pytest.raises(HistoryIncompatible) as caught:

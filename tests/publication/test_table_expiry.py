@@ -58,9 +58,7 @@ def avro(store: ObjectStore) -> int:
     return sum(key.endswith(".avro") for key in keys(store, VERSIONS))
 
 
-def test_table_expires_snapshots_with_removed_files_and_keeps_its_history(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_expires_snapshots_with_removed_files_and_keeps_its_history(store, monkeypatch):
     monkeypatch.setattr(outputtables, "LISTS_MARGIN", -HOUR)
     folder = lived(store)
     before = list(commits_of(store, newest(store)))
@@ -100,9 +98,7 @@ def test_only_the_log_is_asked_where_nothing_of_the_table_is_over(store: ObjectS
 
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
-def test_process_that_dies_at_any_write_leaves_no_snapshot_without_its_files(
-    is_done: bool,
-) -> None:
+def test_process_that_dies_at_any_write_leaves_no_snapshot_without_its_files(is_done):
     for writes_left in count(1):
         store = open_store("memory:", create=True)
         lived(store)
@@ -130,9 +126,7 @@ def test_gc_without_iceberg_lets_the_table_forget_as_well(store: ObjectStore) ->
     assert (tablefolders.is_whole(store), keys(store)) == (True, set(folder.read().live_files))
 
 
-def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error(
-    store: ObjectStore,
-) -> None:
+def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error(store):
     folder = lived(store)
     version = newest(store)
     old = list(version.lineage())[-1]["snapshot-id"]

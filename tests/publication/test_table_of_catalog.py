@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
+from support.storage.faultystore import DyingStore, Killed
 from support.storage.folders import (
     IDENTITY,
     MODEL,
     a_run,
     a_target,
     agrees,
+    at,
     bury,
     keys,
     now,
@@ -19,26 +22,32 @@ from support.storage.tablefolders import (
     OF_CATALOG,
     PlainCatalogTable,
     PlainLibrary,
+    catalog_key,
     is_whole,
     published_in_table,
     table_folder,
     woven,
 )
 
-from snaploom.errors import ImmutableSettingChanged, PublicationError, RunRevoked
+from snaploom.errors import ImmutableSettingChanged, ManifestCorrupt, PublicationError, RunRevoked
 from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.output import documents, layout, outputtables
 from snaploom.output.documents import COMMIT_ATTEMPTS
-from snaploom.output.folder import Folder, open_folder, prepare_folder
+from snaploom.output.entries import Configure
+from snaploom.output.folder import CrashPoint, Folder, FolderOwner, open_folder, prepare_folder
 from snaploom.output.foldercheck import check_table
 from snaploom.output.gc import Swept, collect_garbage, find_garbage, refuse_held, sweep
-from snaploom.output.icebergtable import OWNER, CatalogFailed, TableVersion, version_key
+from snaploom.output.icebergtable import OWNER, CatalogFailed, IcebergTable, TableVersion
 from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published
+from snaploom.output.removal import remove_folder
 from snaploom.output.repair import find_snapshots, restore
 from snaploom.output.replacement import restate
+from snaploom.output.state import FolderState, apply
 from snaploom.output.tablehistory import SnapshotsHeld
+from snaploom.output.tablemove import move_table
 
 HOUR = 3600 * 1_000_000_000
 
@@ -61,7 +70,7 @@ def table(store: ObjectStore) -> TableVersion:
 def others_change(store: ObjectStore, **changes: Any) -> None:
     number = len(PlainCatalogTable(store, "")._numbers())
     document = {**table(store).document, **changes}
-    store.put_if_absent(version_key(number + 1), json.dumps(document).encode())
+    store.put_if_absent(catalog_key(number + 1), json.dumps(document).encode())
 
 
 def compacted(store: ObjectStore, number: int) -> None:
@@ -78,9 +87,7 @@ def test_compaction_by_others_is_kept_and_delays_nothing(store: ObjectStore) -> 
     assert is_whole(store)
 
 
-def test_writer_that_always_loses_gives_up_and_leaves_no_file(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_that_always_loses_gives_up_and_leaves_no_file(store, monkeypatch):
     monkeypatch.setattr(documents, "FIRST_PAUSE", 0)
     numbers = iter(range(1, 10 * COMMIT_ATTEMPTS))
     with pytest.raises(CommitContended):
@@ -103,9 +110,7 @@ def test_history_is_whole_after_others_expired_all_but_their_own_snapshot(folder
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
 
 
-def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(
-    store: ObjectStore,
-) -> None:
+def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(store):
     def revoked() -> None:
         rival = open_folder(store, PlainLibrary(store))
         found = find_garbage(store, rival.log.read(), EpochNanos(now() + 24 * HOUR), 0)
@@ -118,9 +123,7 @@ def test_revoked_run_cannot_commit_late_to_a_catalog_that_compares_the_branch(
     assert (is_whole(store), keys(store)) == (True, set())
 
 
-def test_ended_snapshots_leave_the_table_before_their_files_go(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_snapshots_leave_the_table_before_their_files_go(folder, monkeypatch):
     monkeypatch.setattr(outputtables, "OTHERS_LISTS_MARGIN", -HOUR)
     store = folder.store
     for number in (0, 1):
@@ -145,9 +148,7 @@ def test_tag_of_others_holds_the_files_that_it_shows(folder: Folder) -> None:
     assert keys(store) == before
 
 
-def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(
-    folder: Folder,
-) -> None:
+def test_files_that_others_rolled_the_table_back_to_stay_until_a_restatement(folder):
     store, later = folder.store, EpochNanos(now() + 48 * HOUR)
     published_in_table(folder, 0)
     first: Any = table(store).document["snapshots"]
@@ -212,7 +213,7 @@ def test_check_with_the_catalog_finds_what_others_changed_in_the_table(folder: F
 
 def test_table_of_another_folder_is_left_as_it_is(store: ObjectStore) -> None:
     other = {OWNER: "s3a://lake/other/"}
-    store.put_if_absent(version_key(1), json.dumps({"properties": other}).encode())
+    store.put_if_absent(catalog_key(1), json.dumps({"properties": other}).encode())
     with pytest.raises(PublicationError, match="was not made for this output") as refused:
         prepare_folder(store, OF_CATALOG, IDENTITY, a_run(), is_repair=True,
                        library=PlainLibrary(store))  # fmt: skip
@@ -252,9 +253,7 @@ def test_command_without_the_catalog_reads_the_log_and_removes_nothing(folder: F
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_commit_without_an_answer_is_looked_for(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
+def test_commit_without_an_answer_is_looked_for(folder, monkeypatch, is_there):
     commit = PlainCatalogTable.commit
 
     def unanswered(self: PlainCatalogTable, *arguments: Any) -> bool:
@@ -273,9 +272,7 @@ def test_commit_without_an_answer_is_looked_for(
     assert is_whole(folder.store)
 
 
-def test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files(folder, monkeypatch):
     read, commit = PlainCatalogTable.read, PlainCatalogTable.commit
 
     def silent(self: PlainCatalogTable) -> TableVersion | None:
@@ -292,3 +289,209 @@ def test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files(
     monkeypatch.setattr(PlainCatalogTable, "read", read)
     assert isinstance(published_in_table(folder, 0), AlreadyPublished)
     assert is_whole(folder.store)
+
+
+# The move of a table from the folder to the catalog.
+
+
+def in_folder(store: ObjectStore, before: Callable[[], None] = lambda: None) -> Folder:
+    """Three days in the folder's table: one ended, one restated; with a tag."""
+    folder = table_folder(store)
+    for number in (0, 1, 2):
+        published_in_table(folder, number)
+    bury(folder, 0)
+    restate(folder, a_run(), a_target(1), woven(folder), agrees)
+    versions = IcebergTable(store)
+    found = versions.read()
+    assert found is not None
+    tagged = {**found.document, "refs": {"audit": {"snapshot-id": found.newest, "type": "tag"}}}
+    versions.append(found.number + 1, json.dumps(tagged).encode())
+    return table_folder(store, before)
+
+
+def moved(store: ObjectStore, before: Callable[[], None] = lambda: None) -> FolderState:
+    library = PlainLibrary(store, before)
+    return move_table(store, OF_CATALOG, IDENTITY, a_run(), library)
+
+
+def test_moved_table_is_the_same_and_later_runs_commit_to_the_catalog(store: ObjectStore) -> None:
+    folder = in_folder(store)
+    before, files = IcebergTable(store).read(), keys(store)
+    state = folder.read()
+    after = moved(store)
+    assert before is not None
+    kept = ("snapshots", "current-snapshot-id", "refs", "files", "uuid")
+    assert [table(store).document[key] for key in kept] == [before.document[key] for key in kept]
+    assert (keys(store), after.live_files) == (files, state.live_files)
+    assert isinstance(published_in_table(begun(store), 3), Published)
+    assert (is_whole(store), len(table(store).snapshots())) == (True, len(before.snapshots()) + 1)
+    assert moved(store).seq == open_folder(store).read().seq
+    PlainCatalogTable(store, "").drop()
+    assert remove_folder(store, FolderOwner(IDENTITY.output), a_run()).left == ()
+    assert keys(store, "") == set()
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
+def test_move_that_dies_at_any_write_is_ended_by_the_next(is_done: bool) -> None:
+    for writes_left in count(1):
+        store = open_store("memory:", create=True)
+        live = in_folder(store).read().live_files
+        try:
+            moved(DyingStore(store, writes_left, is_done))
+        except Killed:
+            pass
+        else:
+            break
+        assert open_folder(store).log.read().live_files == live
+        assert moved(store).live_files == live
+        assert isinstance(published_in_table(begun(store), 3), Published)
+        assert is_whole(store)
+    assert writes_left > 4
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
+def test_run_by_the_old_declaration_after_a_move_that_died_publishes_whole_or_not_at_all(
+    is_done: bool,
+) -> None:
+    outcomes = set()
+    for writes_left in count(1):
+        store = open_store("memory:", create=True)
+        late = in_folder(store)
+        try:
+            moved(DyingStore(store, writes_left, is_done))
+        except Killed:
+            pass
+        else:
+            break
+        try:
+            is_published = isinstance(published_in_table(late, 3), Published)
+        except PublicationError:
+            is_published = False
+        try:
+            is_moved = len(moved(store).versions) == 2 + is_published
+        except PublicationError:
+            PlainCatalogTable(store, "").drop()
+            is_moved = False
+        assert is_whole(store)
+        outcomes.add((is_published, is_moved))
+    assert outcomes == {(True, True), (True, False), (False, True)}
+
+
+def test_run_by_the_old_declaration_that_commits_after_the_move_publishes_nothing(
+    store: ObjectStore,
+) -> None:
+    late = in_folder(store, lambda: moved(store) and None)
+    files = keys(store)
+    with pytest.raises(PublicationError, match="has moved to a catalog") as refused:
+        published_in_table(late, 3)
+    assert "lake.shop.wide" in str(refused.value.expected)
+    assert (is_whole(store), keys(store)) == (True, files)
+    for write in (
+        lambda: late.revoke([a_run().run_id], a_run()),
+        lambda: restate(late, a_run(), a_target(1), woven(late), agrees),
+        lambda: sweep(late, a_run(start=now()), EpochNanos(now() + 2 * HOUR)),
+    ):
+        with pytest.raises(PublicationError, match="has moved to a catalog"):
+            write()
+    with pytest.raises(ImmutableSettingChanged):
+        table_folder(store)
+    assert (is_whole(store), keys(store)) == (True, files)
+
+
+def test_run_that_commits_while_the_catalog_takes_the_table_keeps_it_in_the_folder(
+    store: ObjectStore,
+) -> None:
+    folder = in_folder(store)
+    rival = iter([folder])
+    with pytest.raises(PublicationError, match="is not as the one in") as refused:
+        moved(store, lambda: [published_in_table(each, 3) for each in rival] and None)
+    assert "DROP TABLE" in str(refused.value.hint)
+    with pytest.raises(PublicationError, match="is not as the one in"):
+        moved(store)
+    PlainCatalogTable(store, "").drop()
+    assert isinstance(published_in_table(folder, 4), Published)
+    assert len(moved(store).versions) == 4
+    assert is_whole(store)
+
+
+def test_run_whose_commit_the_move_takes_along_is_published(store: ObjectStore) -> None:
+    folder = in_folder(store)
+    run = a_run(at(CrashPoint.AFTER_TABLE_COMMIT, lambda: moved(store)))
+    assert isinstance(published_in_table(folder, 3, run), Published)
+    assert (is_whole(store), len(open_folder(store).log.read().versions)) == (True, 3)
+
+
+@pytest.mark.parametrize("days", [(), (4,)], ids=["same-version", "later-version"])
+def test_two_moves_at_once_are_one(store: ObjectStore, days: tuple[int, ...]) -> None:
+    folder, rivals = in_folder(store), iter([None])
+
+    def overtaken() -> None:
+        for _ in rivals:
+            assert all(isinstance(published_in_table(folder, day), Published) for day in days)
+            moved(store)
+
+    after = moved(store, overtaken)
+    assert after == open_folder(store).log.read()
+    assert isinstance(published_in_table(begun(store), 3), Published)
+    assert is_whole(store)
+
+
+def test_table_that_the_catalog_has_already_is_refused_and_the_output_stays_as_it_is(
+    store: ObjectStore,
+) -> None:
+    folder = in_folder(store)
+    other = {OWNER: "s3a://lake/other/"}
+    store.put_if_absent(catalog_key(1), json.dumps({"properties": other}).encode())
+    with pytest.raises(PublicationError, match="was not made for this output") as refused:
+        moved(store)
+    assert (refused.value.found, store.uri in str(refused.value.expected)) == (other[OWNER], True)
+    PlainCatalogTable(store, "").drop()
+    assert isinstance(published_in_table(folder, 3), Published)
+
+
+def test_move_that_was_begun_to_another_table_is_to_be_ended_first(store: ObjectStore) -> None:
+    in_folder(store)
+    with pytest.raises(Killed):
+        moved(DyingStore(store, 5, is_done=True))
+    other = OF_CATALOG.model_copy(update={"table": "lake.shop.other"})
+    with pytest.raises(PublicationError, match="has begun, and not ended") as refused:
+        move_table(store, other, IDENTITY, a_run(), PlainLibrary(store))
+    assert (refused.value.found, refused.value.expected) == ("lake.shop.other", "lake.shop.wide")
+
+
+def test_lost_manifest_is_written_again_from_before_and_after_the_move(store: ObjectStore) -> None:
+    in_folder(store)
+    moved(store)
+    folder = begun(store)
+    published_in_table(folder, 3)
+    bury(folder, 2)
+    before, library = folder.log.read(), folder.library
+    store.delete([*keys(store, "metadata/"), "snaploom.json"])
+    found = find_snapshots(store, OF_CATALOG, library)
+    after = restore(store, OF_CATALOG, IDENTITY, MODEL, found, a_run(), library)
+    assert after.live_files == before.live_files
+    assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
+
+
+def test_snapshots_from_before_the_move_leave_the_table_of_the_catalog(
+    store: ObjectStore,
+) -> None:
+    in_folder(store)
+    moved(store)
+    others_change(store, refs={})
+    folder = begun(store)
+    assert sweep(folder, a_run(start=now()), EpochNanos(now() + 2 * HOUR)).snapshots == 2
+    assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
+
+
+def test_table_in_a_catalog_does_not_move_on_or_back(store: ObjectStore) -> None:
+    in_folder(store)
+    state = moved(store)
+    other = OF_CATALOG.model_copy(update={"table": "lake.shop.other"})
+    with pytest.raises(ImmutableSettingChanged):
+        move_table(store, other, IDENTITY, a_run(), PlainLibrary(store))
+    assert state.settings is not None
+    back = state.settings.model_copy(update={"table": None})
+    entry = Configure(**a_run().head(state), settings=back, identity=IDENTITY)
+    with pytest.raises(ManifestCorrupt, match="is damaged"):
+        apply(state, entry)

@@ -27,13 +27,7 @@ from snaploom.output.entries import FileRecord, FolderSettings
 from snaploom.output.folder import Folder, open_folder
 from snaploom.output.history import PublishedSnapshots
 from snaploom.output.state import FolderState, Version
-from snaploom.output.versions import (
-    ReadChoice,
-    Time,
-    known_state,
-    refuse_number,
-    refuse_removed,
-)
+from snaploom.output.versions import ReadChoice, Time, known_state, refuse_number, refuse_removed
 from snaploom.spark.types import conform_frame, struct_from
 
 FOLDERS_KNOWN = 4

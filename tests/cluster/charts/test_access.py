@@ -237,9 +237,7 @@ def test_people_have_our_kinds_by_the_roles_that_they_have(release: Release) -> 
 
 
 @pytest.mark.parametrize("component", ["operator", "webhook", "pages", "spark"])
-def test_what_helm_test_asks_is_answered_as_it_should_be(
-    release: Release, component: str, tmp_path: Path
-) -> None:
+def test_what_helm_test_asks_is_answered_as_it_should_be(release, component, tmp_path):
     done = run_helm_test(release, component, tmp_path)
     assert (done.stdout, done.returncode) == ("", 0)
 

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.cluster.chart import (
@@ -144,9 +143,7 @@ def versions(release: Release) -> dict[str, str]:
     return found
 
 
-def test_upgrade_from_the_first_chart_keeps_every_resource(
-    release: Release, tmp_path: Path
-) -> None:
+def test_upgrade_from_the_first_chart_keeps_every_resource(release, tmp_path):
     release.upgrade({}, earliest_chart(tmp_path))
     create_source(release.cluster)
     fill_certificate(release)

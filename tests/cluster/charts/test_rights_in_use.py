@@ -128,9 +128,7 @@ def refused(asked: set[Asked]) -> list[Asked]:
     return [each for each in asked if not each.is_allowed]
 
 
-async def test_the_operator_has_the_rights_that_it_uses(
-    plane: AuditedControlPlane, release: Release
-) -> None:
+async def test_the_operator_has_the_rights_that_it_uses(plane, release):
     account = (release.namespace, "snaploom-operator")
     kubeconfig = plane.kubeconfig_of(*account)
     ports = {"health_port": 0, "metrics_port": 0, "readiness_port": 0}
@@ -251,9 +249,7 @@ def application_of(owner: OutputDataset) -> Create:
     return Create(SPARK_APPLICATIONS, manifest)
 
 
-def test_the_webhook_has_the_rights_that_it_uses(
-    plane: AuditedControlPlane, release: Release, tmp_path: Path
-) -> None:
+def test_the_webhook_has_the_rights_that_it_uses(plane, release, tmp_path):
     account = (release.namespace, "snaploom-webhook")
     watched = release.manifest().settings().watch_namespaces
     issued = Authority(tmp_path, "authority").issue(HOST)
@@ -264,9 +260,7 @@ def test_the_webhook_has_the_rights_that_it_uses(
     assert refused(plane.asked_by(*account)) == []
 
 
-def test_pages_have_the_rights_that_they_use(
-    plane: AuditedControlPlane, release: Release, tmp_path: Path
-) -> None:
+def test_pages_have_the_rights_that_they_use(plane, release, tmp_path):
     account = (release.namespace, "snaploom-pages")
     plane.kubectl.apply(*model(), namespace=JOBS_NAMESPACE)
     token = user_of(plane, JOBS_NAMESPACE, f"reader-{release.namespace}")
@@ -285,9 +279,7 @@ def test_pages_have_the_rights_that_they_use(
     assert rules_not_missed(release, account, asked, "pages") == []
 
 
-def test_a_job_may_write_its_report_and_hold_its_lease(
-    plane: AuditedControlPlane, release: Release
-) -> None:
+def test_a_job_may_write_its_report_and_hold_its_lease(plane, release):
     configuration = Configuration()
     account = (JOBS_NAMESPACE, "snaploom-spark")
     load_kube_config(str(plane.kubeconfig_of(*account)), client_configuration=configuration)

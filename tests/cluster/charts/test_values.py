@@ -158,9 +158,7 @@ def test_a_chart_of_charts_may_hand_down_global_values() -> None:
         (("extraObjects",), [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}]),
     ],
 )
-def test_values_that_cannot_work_are_refused_by_the_schema(
-    path: tuple[str, ...], value: object
-) -> None:
+def test_values_that_cannot_work_are_refused_by_the_schema(path, value):
     with pytest.raises(jsonschema.ValidationError) as refused:
         VALIDATOR.validate(changed(path, value))
     assert list(refused.value.absolute_path)[: len(path)] == list(path)
@@ -190,9 +188,7 @@ def test_values_that_cannot_work_are_refused_by_the_schema(
          "admission.certManager.renewBefore", "less than duration"),
     ],
 )  # fmt: skip
-def test_values_that_cannot_work_together_are_refused_with_the_reason(
-    values: Raw, field: str, reason: str
-) -> None:
+def test_values_that_cannot_work_together_are_refused_with_the_reason(values, field, reason):
     with pytest.raises(HelmFailed, match=reason) as refused:
         render_text(values)
     assert f"{field}: found" in str(refused.value)
@@ -233,9 +229,7 @@ def test_references_of_images_are_allowed(image: Raw) -> None:
         ({"pages": {"enabled": True, "port": 9090}}, "pages.port", "metrics.port"),
     ],
 )
-def test_two_uses_of_one_port_are_refused_with_the_reason(
-    values: Raw, one: str, other: str
-) -> None:
+def test_two_uses_of_one_port_are_refused_with_the_reason(values, one, other):
     with pytest.raises(HelmFailed, match="one container listens on both") as refused:
         render_text(values)
     assert one in str(refused.value)

@@ -95,9 +95,7 @@ def test_an_old_authority_is_trusted_until_it_ends() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 45), st.booleans()), min_size=1, max_size=30))
-def test_client_that_trusts_the_last_published_authority_accepts_the_served_certificate(
-    steps: list[tuple[float, bool]],
-) -> None:
+def test_client_that_trusts_the_last_published_authority_accepts_the_served_certificate(steps):
     """However rare passes are, and however often publication fails."""
     held, now = first(), START
     published = held.authorities
@@ -151,9 +149,7 @@ def test_a_secret_of_anything_else_holds_nothing(data: object) -> None:
     assert read_secret({"data": data}) == CertificateSecret()  # type: ignore[dict-item]
 
 
-def test_another_certificate_of_the_same_names_is_kept(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_another_certificate_of_the_same_names_is_kept(tmp_path_factory):
     """An administrator who prefers another authority may put its certificate into the Secret."""
     authority = Authority(tmp_path_factory.mktemp("own"), "own")
     issued = authority.issue(*NAMES)
@@ -232,9 +228,7 @@ def installed() -> Installation:
     return Installation()
 
 
-async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(
-    installed: Installation,
-) -> None:
+async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(installed):
     await installed.install()
     await installed.reconcile()
     held = await installed.held()
@@ -289,9 +283,7 @@ async def test_a_changed_configuration_is_restored(installed: Installation) -> N
     assert await installed.trusted() == [(await installed.held()).authorities] * 2
 
 
-async def test_without_webhooks_the_certificate_is_made_all_the_same(
-    installed: Installation,
-) -> None:
+async def test_without_webhooks_the_certificate_is_made_all_the_same(installed):
     await installed.install(0)
     await installed.reconcile()
     versions = await installed.versions()
@@ -300,9 +292,7 @@ async def test_without_webhooks_the_certificate_is_made_all_the_same(
     assert await installed.versions() == versions
 
 
-async def test_missing_secret_is_logged_and_the_rotation_retried(
-    installed: Installation, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_missing_secret_is_logged_and_the_rotation_retried(installed, caplog):
     with pytest.raises(ObjectMissing):
         await installed.reconcile()
     await run_for(installed, looks=2)

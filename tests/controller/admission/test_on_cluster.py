@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.cluster.cluster import Cluster, ControlPlane
+from support.cluster.cluster import Cluster
 from support.declared.declarations import Raw, files, model, output, simple, spoilt
 from support.documentation.commands import end, snaploom_command
 from support.documentation.examples import REPOSITORY
@@ -108,9 +108,7 @@ def test_a_dry_run_is_judged_and_leaves_nothing(control_plane: Cluster, place: s
     assert control_plane.kubectl.list("outputdatasets", place) == []
 
 
-def test_a_deletion_of_what_is_used_passes_with_a_warning(
-    control_plane: Cluster, place: str
-) -> None:
+def test_a_deletion_of_what_is_used_passes_with_a_warning(control_plane, place):
     for raw in model():
         assert applied(control_plane.kubectl, place, raw)[0] == 0
     until_unwarned(control_plane, place, output())
@@ -273,9 +271,7 @@ def test_dependants_are_protected_where_that_is_asked_for(
         assert "Forbidden" in text
 
 
-def test_reviews_are_answered_while_the_api_server_is_away(
-    own_control_plane: ControlPlane, authority: Authority, tmp_path: Path
-) -> None:
+def test_reviews_are_answered_while_the_api_server_is_away(own_control_plane, authority, tmp_path):
     """It keeps what it knew, and learns afterwards what happened meanwhile."""
     cluster = own_control_plane
     issued = authority.issue(HOST)
@@ -314,9 +310,7 @@ async def asked_directly(webhook: WebhookProcess, authority: Authority, space: s
         return await client.review(output(), namespace=space)
 
 
-async def test_the_certificate_is_kept_in_a_real_cluster(
-    control_plane: Cluster, namespace: str, authority: Authority
-) -> None:
+async def test_the_certificate_is_kept_in_a_real_cluster(control_plane, namespace, authority):
     """With no right but to read and patch the two objects, as in the chart."""
     raw = configuration(namespace, "nobody", 443, authority.certificate.read_bytes(), "Ignore")
     raw["webhooks"][0]["clientConfig"] = {"service": {"name": "hook", "namespace": namespace}}
@@ -353,9 +347,7 @@ async def test_the_certificate_is_kept_in_a_real_cluster(
         ("workers: [\n", "settings.yaml:2: this is not"),
     ],
 )
-def test_invalid_settings_are_reported_without_a_traceback(
-    tmp_path: Path, settings: str, expected: str
-) -> None:
+def test_invalid_settings_are_reported_without_a_traceback(tmp_path, settings, expected):
     (tmp_path / "settings.yaml").write_text(settings)
     arguments = ("operator", "webhook", "--settings", str(tmp_path / "settings.yaml"))
     code, _, text = end(snaploom_command(*arguments, folder=tmp_path / "run"), tmp_path / "run")

@@ -91,9 +91,7 @@ def wrong(namespace: str) -> bytes:
 RIGHT = json.dumps(a_review(files("a"))).encode()
 
 
-async def test_a_namespace_that_is_refused_again_and_again_waits(
-    judge: Judge, waits: list[float]
-) -> None:
+async def test_a_namespace_that_is_refused_again_and_again_waits(judge, waits):
     for _ in range(FREE + 5):
         assert not (await judge.judge(wrong("bad"))).answer.is_allowed
     assert 0 < len(waits) < 5

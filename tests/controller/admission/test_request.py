@@ -133,9 +133,7 @@ FOREIGN = {"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}
         pytest.param(WRONG, None, {"operation": "CONNECT"}, id="connect"),
     ],
 )
-def test_what_must_pass_passes_however_wrong_it_is(
-    judge: Judge, new: Raw, old: Raw | None, changes: Raw
-) -> None:
+def test_what_must_pass_passes_however_wrong_it_is(judge, new, old, changes):
     assert passes_unread(a_request(new, old, **changes), {OUR_USER})
     settings = AdmissionSettings(passed_users=(OUR_USER,))
     ours = Judge(store_of([]), settings, ThreadPoolExecutor(1), VerdictsInProcess())
@@ -226,9 +224,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_name_has_its_share_and_others_have_theirs(
-    threads: SharedThreads, work: Work
-) -> None:
+async def test_a_name_has_its_share_and_others_have_theirs(threads, work):
     waiting = [asyncio.create_task(threads.run("bad", work)) for _ in range(10)]
     await until(lambda: work.begun == 2)
     assert await threads.run("good", lambda: "answered") == "answered"

@@ -140,9 +140,7 @@ def test_an_output_without_a_name_yet_may_not_share_a_folder() -> None:
 
 
 @pytest.mark.parametrize("beginning", [5, None, "", "Not a name/", "x" * 300])
-def test_what_no_name_can_begin_with_is_refused_or_cut_as_the_api_server_does(
-    beginning: object,
-) -> None:
+def test_what_no_name_can_begin_with_is_refused_or_cut_as_the_api_server_does(beginning):
     answer = answered(spoilt(files("a"), "metadata", {"generateName": beginning}))
     paths = [] if answer.refusal is None else [each.path for each in answer.refusal.findings]
     assert all(path.startswith("metadata.") for path in paths)
@@ -179,9 +177,7 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
 
 
 @pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
-def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(
-    raw: Raw, code: str, path: str
-) -> None:
+def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(raw, code, path):
     answer = answered(raw)
     assert [(f.code, f.path) for f in answer.refusal.findings] == [(code, path)]
     assert "geheim" not in str(response(a_request(raw), answer))
@@ -349,6 +345,20 @@ def test_a_new_folder_has_fixed_nothing() -> None:
     ).is_allowed
 
 
+@pytest.mark.parametrize(
+    ("fixed", "codes"), [("of no catalog", []), ("lake.shop.other", ["SL192"])]
+)
+def test_table_may_move_from_the_folder_to_a_catalog_and_not_between_catalogs(
+    fixed: str, codes: list[str]
+) -> None:
+    settings = {**MANIFEST["fixed"], "dataFormat": "ICEBERG", "table": fixed}  # type: ignore[dict-item]
+    iceberg = spoilt(output(), "spec.outputFolder.dataFormat", "ICEBERG")
+    published = stored(iceberg, manifest={**MANIFEST, "fixed": settings})
+    named = {"catalog": "lake", "name": "shop.wide"}
+    answer = answered(spoilt(published, "spec.outputFolder.table", named), model(), published)
+    assert [f.code for f in (answer.refusal.findings if answer.refusal else ())] == codes
+
+
 def test_another_root_is_let_through_where_the_output_accepts_it() -> None:
     published = stored(output(), manifest=MANIFEST)
     changed = spoilt(published, "spec.dataModel.rootDataSource.dataSource", "other")
@@ -473,9 +483,7 @@ def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> N
     assert answered(after, model(), before).is_allowed
 
 
-def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(monkeypatch):
     monkeypatch.setattr("snaploom_operator.admission.conflicts.DEPENDANTS_JUDGED", 2)
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     before, after = narrowed()
@@ -485,9 +493,7 @@ def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
     assert "checked for 2 of 5" in answer.warnings[-1]
 
 
-def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_large_dependants_no_more_are_judged_than_take_a_moment(monkeypatch):
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     size = size_of(outputs[0]["spec"])
     monkeypatch.setattr("snaploom_operator.admission.conflicts.LARGEST_DEPENDANTS", 3 * size)

@@ -103,9 +103,7 @@ def of_version(version: str) -> bytes:
         pytest.param(b" " * (LARGEST_BODY + 1), 413, id="too large"),
     ],
 )
-async def test_what_is_no_review_gets_a_proper_answer(
-    client: WebhookClient, body: bytes, expected: int
-) -> None:
+async def test_what_is_no_review_gets_a_proper_answer(client, body, expected):
     status, answer = await client.post(body)
     assert (status, answer["kind"], answer["code"]) == (expected, "Status", expected)
     assert "Traceback" not in answer["message"]
@@ -140,9 +138,7 @@ async def a_server(
         yield client
 
 
-async def test_a_review_that_takes_too_long_is_given_up(
-    tmp_path: Path, authority: Authority
-) -> None:
+async def test_a_review_that_takes_too_long_is_given_up(tmp_path, authority):
     async def never(body: bytes) -> Judgement:
         await asyncio.Event().wait()
         raise AssertionError
@@ -177,9 +173,7 @@ def a_judge() -> Judge:
     return Judge(Store(), AdmissionSettings(), ThreadPoolExecutor(2), VerdictsInProcess())
 
 
-async def test_a_fault_of_ours_is_logged_and_not_shown(
-    tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_fault_of_ours_is_logged_and_not_shown(tmp_path, authority, caplog):
     async def broken(body: bytes) -> Judgement:
         raise ZeroDivisionError("secret of ours")
 
@@ -191,9 +185,7 @@ async def test_a_fault_of_ours_is_logged_and_not_shown(
         assert 'outcome="failed"' in (await client.text(client.ports.metrics, "/metrics"))[1]
 
 
-async def test_a_review_under_way_is_finished_when_the_server_ends(
-    tmp_path: Path, authority: Authority
-) -> None:
+async def test_a_review_under_way_is_finished_when_the_server_ends(tmp_path, authority):
     has_begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def waiting(body: bytes) -> Judgement:
@@ -253,9 +245,7 @@ async def test_an_old_version_of_tls_is_refused(client: WebhookClient) -> None:
         await client.review(files("a"))
 
 
-async def test_it_is_ready_once_there_is_a_certificate(
-    cluster: FakeCluster, tmp_path: Path, authority: Authority
-) -> None:
+async def test_it_is_ready_once_there_is_a_certificate(cluster, tmp_path, authority):
     folder = tmp_path / "certificates"
     async with (
         serving_webhook(cluster, settings_for(folder)) as ports,
@@ -279,12 +269,7 @@ def swapped_by_link(folder: Path, authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("swap", [swapped_in_place, swapped_by_link])
-async def test_a_new_certificate_is_served_without_a_restart(
-    cluster: FakeCluster,
-    tmp_path: Path,
-    authority: Authority,
-    swap: Callable[[Path, Authority], None],
-) -> None:
+async def test_a_new_certificate_is_served_without_a_restart(cluster, tmp_path, authority, swap):
     folder = tmp_path / "certificates"
     folder.mkdir()
     install(authority.issue(HOST), folder / "..first")
@@ -310,9 +295,7 @@ async def test_a_new_certificate_is_served_without_a_restart(
         await until(is_new)
 
 
-async def test_a_certificate_without_its_key_is_not_used(
-    cluster: FakeCluster, tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_certificate_without_its_key_is_not_used(cluster, tmp_path, authority, caplog):
     async with a_webhook(cluster, tmp_path, authority) as client:
         other = Authority(tmp_path, "other").issue(HOST)
         (tmp_path / "certificates" / "tls.crt").write_bytes(other.certificate.read_bytes())

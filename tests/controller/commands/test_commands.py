@@ -54,9 +54,7 @@ def test_status_as_json_holds_the_resources(place: tuple[str, ...]) -> None:
     assert [resource["metadata"]["name"] for resource in document_["resources"]] == ["wide"]
 
 
-def test_status_names_a_resource_that_it_cannot_read(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_status_names_a_resource_that_it_cannot_read(place, namespace, kubectl):
     # The schema of a CRD describes recursive types one level deep.
     deep = {"array": {"elementType": {"array": {"elementType": {"nonsense": {}}}}}}
     transformer = {"cast": {"dataType": deep}, "selectors": [{"coordinateIncludeRegex": "."}]}
@@ -74,18 +72,14 @@ def test_an_empty_namespace_is_named(control_plane: Cluster, namespace: str) -> 
     )
 
 
-def test_trigger_asks_for_another_run_each_time(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_trigger_asks_for_another_run_each_time(place, namespace, kubectl):
     assert snaploom("trigger", "wide", *place).code == 0
     first = run_of(kubectl, namespace)["token"]
     snaploom("trigger", "ods/wide", *place)
     assert first not in (None, run_of(kubectl, namespace)["token"])
 
 
-def test_suspend_and_resume_change_the_resource_and_nothing_else(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_suspend_and_resume_change_the_resource_and_nothing_else(place, namespace, kubectl):
     before = kubectl.get("outputdataset", "wide", namespace)["spec"]
     assert snaploom("suspend", "wide", *place).code == 0
     assert run_of(kubectl, namespace)["suspend"] is True
@@ -104,9 +98,7 @@ def apply_suspension(kubectl: Kubectl, namespace: str, *, value: bool) -> None:
     kubectl("apply", *how, stdin=json.dumps(applied))
 
 
-def test_what_the_command_line_writes_is_its_own_and_not_the_operators(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_what_the_command_line_writes_is_its_own_and_not_the_operators(place, namespace, kubectl):
     snaploom("suspend", "wide", *place)
     snaploom("trigger", "wide", *place)
     managed = kubectl("get", "outputdataset", "wide", "-n", namespace, "--show-managed-fields",
@@ -117,9 +109,7 @@ def test_what_the_command_line_writes_is_its_own_and_not_the_operators(
         apply_suspension(kubectl, namespace, value=False)
 
 
-def test_gitops_can_own_the_suspension_after_resume(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_gitops_can_own_the_suspension_after_resume(place, namespace, kubectl):
     snaploom("suspend", "wide", *place)
     snaploom("resume", "wide", *place)
     apply_suspension(kubectl, namespace, value=True)
@@ -137,9 +127,7 @@ def test_a_command_without_effect_reports_the_state(place: tuple[str, ...], name
     assert "already suspended" in snaploom("suspend", "wide", *place).out
 
 
-def test_trigger_reports_that_a_pause_delays_the_run(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_trigger_reports_that_a_pause_delays_the_run(place, namespace, kubectl):
     kubectl("annotate", "outputdataset", "wide", "snaploom.io/paused=true", "-n", namespace)
     snaploom("suspend", "wide", *place)
     for command in ("trigger", "resume"):
@@ -148,9 +136,7 @@ def test_trigger_reports_that_a_pause_delays_the_run(
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
-def test_a_resource_that_is_not_there_is_one_error(
-    place: tuple[str, ...], namespace: str, command: str
-) -> None:
+def test_a_resource_that_is_not_there_is_one_error(place, namespace, command):
     result = snaploom(command, "ods/narrow", *place)
     assert result.code == 2
     assert result.err.count("error SL191") == 1
@@ -178,9 +164,7 @@ def post_event(kubectl: Kubectl, namespace: str, reason: str, note: str) -> None
     kubectl("create", "-f", "-", stdin=json.dumps(event))
 
 
-def test_logs_of_a_deleted_output_are_its_events(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_logs_of_a_deleted_output_are_its_events(place, namespace, kubectl):
     note = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
     post_event(kubectl, namespace, "DataDeleted", note)
     kubectl("delete", "outputdataset", "wide", "-n", namespace)
@@ -201,18 +185,14 @@ def record_local_run(kubectl: Kubectl, namespace: str, state: str, **data: str) 
                   namespace=namespace)  # fmt: skip
 
 
-def test_logs_of_a_local_run_name_its_host_and_its_last_lines(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_logs_of_a_local_run_name_its_host_and_its_last_lines(place, namespace, kubectl):
     record_local_run(kubectl, namespace, "FAILED", message="no disk\nexit 1")
     result = snaploom("logs", "wide", "--run", LOCAL_RUN, *place).out.splitlines()
     assert result[0] == f"local run {LOCAL_RUN}, process 4711 of desk: FAILED"
     assert result[2:] == ["end of its stderr:", "  no disk", "  exit 1"]
 
 
-def test_logs_follow_a_local_run_until_it_ends(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_logs_follow_a_local_run_until_it_ends(place, namespace, kubectl):
     record_local_run(kubectl, namespace, "RUNNING")
     command = [BIN / "snaploom", "logs", "wide", "--run", LOCAL_RUN, "--follow", *place]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
@@ -225,9 +205,7 @@ def test_logs_follow_a_local_run_until_it_ends(
     ]  # fmt: skip
 
 
-def test_logs_of_a_run_without_logs_are_its_events(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def test_logs_of_a_run_without_logs_are_its_events(place, namespace, kubectl):
     post_event(kubectl, namespace, "RunStarted", "run ods-wide-00000000: it has never run")
     post_event(kubectl, namespace, "DeadlineExceeded", "run ods-wide-12345678: it took longer")
     result = snaploom("logs", "wide", "--run", "ods-wide-12345678", *place)

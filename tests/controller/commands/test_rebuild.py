@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster.cluster import Cluster
-from support.cluster.clusterkubectl import Kubectl
 from support.declared.declarations import model, output
 from support.declared.shop import snaploom
 from support.operator.operatorharness import condition, is_ready, started
@@ -59,9 +57,7 @@ async def test_a_lost_status_is_rebuilt_and_kept(folder: Path) -> None:
     assert condition(found, "SnapshotFresh")["reason"] != "NeverPublished"
 
 
-def test_a_status_that_was_never_written_is_rebuilt(
-    folder: Path, control_plane: Cluster, namespace: str, kubectl: Kubectl
-) -> None:
+def test_a_status_that_was_never_written_is_rebuilt(folder, control_plane, namespace, kubectl):
     kubectl.apply(over(folder), namespace=namespace)
     place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
     result = snaploom("status", "ods/wide", "--rebuild", *place)
@@ -74,9 +70,7 @@ def test_a_status_that_was_never_written_is_rebuilt(
     assert again["metadata"]["resourceVersion"] == version
 
 
-def test_a_folder_without_a_manifest_is_an_error(
-    tmp_path: Path, control_plane: Cluster, namespace: str, kubectl: Kubectl
-) -> None:
+def test_a_folder_without_a_manifest_is_an_error(tmp_path, control_plane, namespace, kubectl):
     kubectl.apply(over(tmp_path / "nothing"), namespace=namespace)
     place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
     result = snaploom("status", "ods/wide", "--rebuild", *place)

@@ -60,9 +60,7 @@ async def test_an_applied_model_is_run_once_and_published() -> None:
 
 
 @pytest.mark.parametrize(("policy", "reason"), [("Delete", "DataDeleted"), ("Retain", "DataLeft")])
-async def test_the_last_event_of_a_resource_reports_what_became_of_its_data(
-    policy: str, reason: str
-) -> None:
+async def test_the_last_event_of_a_resource_reports_what_became_of_its_data(policy, reason):
     harness = await started()
     *others, declared = model()
     await harness.apply(*others, spoilt(declared, "spec.run", {"deletionPolicy": "Delete"}))
@@ -76,9 +74,7 @@ async def test_the_last_event_of_a_resource_reports_what_became_of_its_data(
 
 
 @pytest.mark.parametrize("places", [(), ("default",)], ids=["watched", "not watched"])
-async def test_a_namespace_ends_with_an_output_whose_data_was_to_be_deleted(
-    places: tuple[str, ...],
-) -> None:
+async def test_a_namespace_ends_with_an_output_whose_data_was_to_be_deleted(places):
     harness = await started(settings=OperatorSettings(watch_namespaces=places))
     *others, declared = model()
     await harness.apply(*others, spoilt(declared, "spec.run", {"deletionPolicy": "Delete"}))
@@ -100,9 +96,7 @@ async def test_the_order_of_arrival_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("seconds", [1.0, 60.0], ids=["while applying", "later"])
-async def test_a_misspelt_reference_gets_a_suggestion_whenever_its_target_arrives(
-    seconds: float,
-) -> None:
+async def test_a_misspelt_reference_gets_a_suggestion_whenever_its_target_arrives(seconds):
     harness = await started()
     *others, declared = model()
     await harness.apply(
@@ -203,9 +197,7 @@ async def test_missing_rights_are_reported() -> None:
     assert "is forbidden" in condition(await harness.get(WIDE), "Ready")["message"]
 
 
-async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(monkeypatch, caplog):
     harness = await started()
     reconciler = harness.operator.controller._reconciler
     decide = reconciler._decide
@@ -269,9 +261,7 @@ def run_of(found: Any) -> str:
     return str(found.get("status", {}).get("currentRun", {}).get("phase"))
 
 
-async def test_passes_that_write_at_the_same_time_start_one_run_where_one_may_be_in_flight() -> (
-    None
-):
+async def test_passes_that_write_at_the_same_time_start_one_run_where_one_may_be_in_flight():
     harness = FakeHarness(
         settings=OperatorSettings(limits=Limits(runs=1)),
         through=lambda cluster: FaultyCluster(
@@ -287,9 +277,7 @@ async def test_passes_that_write_at_the_same_time_start_one_run_where_one_may_be
 
 
 @pytest.mark.parametrize("error", [ObjectRefused("no"), ApiUnavailable("away")])
-async def test_run_whose_first_status_is_not_written_leaves_its_slot_to_others_at_the_end(
-    error: Exception,
-) -> None:
+async def test_run_whose_first_status_is_not_written_leaves_its_slot_to_others_at_the_end(error):
     limits = OperatorSettings(limits=Limits(runs=1))
     plan = first(1, Fault(error), verb="patch", kind="OutputDataset")
     harness = await started(

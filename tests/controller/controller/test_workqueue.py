@@ -113,9 +113,7 @@ def test_backoff_stays_within_its_bounds(failures: int, chance: float) -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["add", "take", "done", "fail"]), st.sampled_from("abc")))
 )
-async def test_no_key_is_lost_and_none_is_given_out_twice(
-    steps: list[tuple[str, str]],
-) -> None:
+async def test_no_key_is_lost_and_none_is_given_out_twice(steps):
     clock = Clock()
     work = queue(clock)
     busy: set[str] = set()

@@ -236,9 +236,7 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(ANY, SCHEDULERS)
-def test_there_is_always_one_ready_reason_and_a_small_valid_status(
-    observed: Observed, known: DecideSettings
-) -> None:
+def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed, known):
     decision = decide(observed, known)
     conditions = {condition.type: condition for condition in decision.status.conditions}
     assert len(conditions) == len(decision.status.conditions)
@@ -272,9 +270,7 @@ def test_actions_name_nothing_foreign(observed: Observed, operator: DecideSettin
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(ANY, SCHEDULERS)
-def test_decisions_that_are_carried_out_come_to_an_end(
-    observed: Observed, known: DecideSettings
-) -> None:
+def test_decisions_that_are_carried_out_come_to_an_end(observed, known):
     for _ in range(MOST_PASSES):
         decision = decide(observed, known)
         if not decision.actions and decision.status == observed.resource.status:

@@ -1,7 +1,6 @@
 """A run at work: its phase follows from its application, and every wait has a reason."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.operator.observations import (
@@ -24,7 +23,7 @@ from support.operator.observations import (
 )
 
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, RunAction
+from snaploom.models.run import CurrentPhase, LastPhase, RunAction
 from snaploom_operator.decision import Delete, ObservedOutput, ObservedRuns
 from snaploom_operator.objects import ANNOTATION_PAUSED, ApplicationState, DriverPod, FoundReport
 
@@ -47,9 +46,7 @@ State = ApplicationState
         pytest.param(State.RESUMING, CurrentPhase.SUBMITTED, True, id="resuming"),
     ],
 )
-def test_states_that_are_not_terminal_only_move_the_phase(
-    state: State, phase: CurrentPhase, waits: bool
-) -> None:
+def test_states_that_are_not_terminal_only_move_the_phase(state, phase, waits):
     decision = decided(flying(a_run(), an_application(state)))
     current = current_of(decision)
     assert current.phase is phase
@@ -175,9 +172,7 @@ def test_end_without_a_report_waits_for_it_a_minute(state: State) -> None:
         pytest.param(State.FAILED, "INTERRUPTED", LastPhase.FAILED, False, id="evicted"),
     ],
 )
-def test_run_failed_if_its_report_or_its_application_failed(
-    state: State, phase: str, outcome: LastPhase, realised: bool
-) -> None:
+def test_run_failed_if_its_report_or_its_application_failed(state, phase, outcome, realised):
     decision = decided(flying(a_run("Running"), an_application(state), a_report(phase)))
     last, status = last_of(decision), decision.status
     assert last.phase is outcome
@@ -224,9 +219,7 @@ THERE = "driver pod ods-driver already exists"
         pytest.param("Pending", CurrentPhase.SUBMITTED, id="about to start"),
     ],
 )
-def test_failure_does_not_count_while_the_driver_of_an_earlier_submission_runs(
-    pod: str, phase: CurrentPhase
-) -> None:
+def test_failure_does_not_count_while_the_driver_of_an_earlier_submission_runs(pod, phase):
     failed = an_application(State.FAILED, message=THERE)
     decision = decided(flying(a_run(), failed, pod=DriverPod("ods-driver", RUN, pod, "")))
     current = current_of(decision)
@@ -276,16 +269,12 @@ def stopped(observed: ObservedOutput) -> str | None:
         pytest.param(a_run(since=9000), State.SUBMITTED, {}, None, id="a clock was set back"),
     ],
 )  # fmt: skip
-def test_run_is_stopped_when_it_takes_too_long(
-    run: CurrentRun, state: State, settings: dict[str, Any], reason: str | None
-) -> None:
+def test_run_is_stopped_when_it_takes_too_long(run, state, settings, reason):
     assert stopped(flying(run, an_application(state), **settings)) == reason
 
 
 @pytest.mark.parametrize(("policy", "reason"), [("Forbid", None), ("Replace", "RunStopped")])
-def test_newer_run_replaces_the_one_in_flight_only_where_that_is_declared(
-    policy: str, reason: str | None
-) -> None:
+def test_newer_run_replaces_the_one_in_flight_only_where_that_is_declared(policy, reason):
     observed = flying(a_run("Running"), an_application(State.RUNNING), concurrencyPolicy=policy)
     assert stopped(observed) is None
     assert stopped(replace(observed, declarations="others")) == reason

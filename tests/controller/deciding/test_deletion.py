@@ -76,9 +76,7 @@ def note(decision: Decision) -> tuple[EventType, str]:
         pytest.param("Retain", (), None, id="neither"),
     ],
 )
-def test_finalizer_is_held_only_where_data_is_to_be_deleted(
-    policy: str, finalizers: tuple[str, ...], action: object
-) -> None:
+def test_finalizer_is_held_only_where_data_is_to_be_deleted(policy, finalizers, action):
     observed = an_output(PUBLISHED, finalizers=finalizers, deletionPolicy=policy)
     assert decided(observed).actions == ((action,) if action else ())
 
@@ -154,9 +152,7 @@ def test_run_that_waits_is_dropped_when_the_resource_goes() -> None:
         pytest.param(going(OutputDatasetStatus()), EventType.NORMAL, id="nothing published"),
     ],
 )  # fmt: skip
-def test_resource_is_released_where_nothing_can_delete_its_data(
-    observed: ObservedOutput, type_: EventType
-) -> None:
+def test_resource_is_released_where_nothing_can_delete_its_data(observed, type_):
     decision = decided(observed)
     assert is_released(decision)
     assert note(decision) == (type_, "DataLeft")

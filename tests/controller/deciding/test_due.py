@@ -141,9 +141,7 @@ def test_next_run_time_is_the_next_tick() -> None:
         pytest.param(3, 100_000, None, id="after the last attempt"),
     ],
 )
-def test_failed_run_is_tried_again_after_a_backoff(
-    attempt: int, waited: int, attempt_after: int | None
-) -> None:
+def test_failed_run_is_tried_again_after_a_backoff(attempt, waited, attempt_after):
     retry = {"limit": 3, "backoffSeconds": 60, "maxBackoffSeconds": 150}
     observed = after(an_end("Failed", -waited, attempt=attempt), retry=retry)
     decision = decide(observed, SETTINGS)
@@ -190,9 +188,7 @@ def test_refused_run_stalls_and_is_not_tried_again() -> None:
         pytest.param("NoUniqueJoinTree", False, id="the tree is the same"),
     ],
 )
-def test_tick_tries_again_what_data_caused_and_not_what_declarations_did(
-    reason: str, is_due: bool
-) -> None:
+def test_tick_tries_again_what_data_caused_and_not_what_declarations_did(reason, is_due):
     failed = an_end("Failed", -9000, reason=reason, retryable=False)
     assert (begun(after(failed, schedule=EVERY_HOUR)) is not None) is is_due
     changed = replace(after(failed, schedule=EVERY_HOUR), declarations="others")
@@ -259,9 +255,7 @@ def test_waiting_run_is_dropped_when_it_is_due_no_more() -> None:
         pytest.param({"trigger": "SCHEDULE"}, True, id="by schedule"),
     ],
 )
-def test_schedule_refreshes_an_index_only_where_it_is_the_trigger(
-    refresh: dict[str, str], is_due: bool
-) -> None:
+def test_schedule_refreshes_an_index_only_where_it_is_the_trigger(refresh, is_due):
     last = an_end(ended=-9000)
     status = SkippingIndexStatus(realised=DECLARATIONS, last_run=last)
     observed = an_index(status, refresh=refresh, schedule=EVERY_HOUR)
@@ -269,9 +263,7 @@ def test_schedule_refreshes_an_index_only_where_it_is_the_trigger(
 
 
 @pytest.mark.parametrize(("trigger", "is_due"), [("MANUAL", False), ("ON_PUBLISH", True)])
-def test_publication_refreshes_an_index_only_where_it_is_the_trigger(
-    trigger: str, is_due: bool
-) -> None:
+def test_publication_refreshes_an_index_only_where_it_is_the_trigger(trigger, is_due):
     status = SkippingIndexStatus(realised=DECLARATIONS, last_run=an_end())
     observed = replace(an_index(status, refresh={"trigger": trigger}), upstream="further")
     assert (current_of(decide(observed, SETTINGS)) is not None) is is_due

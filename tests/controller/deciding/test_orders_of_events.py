@@ -348,9 +348,7 @@ def assert_conditions(status: OutputDatasetStatus | None) -> None:
 @pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
-def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
-    run: dict[str, object], events: list[Event]
-) -> None:
+def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(run, events):
     world = lived(run, events)
     quieten(world)
     assert not world.in_flight
@@ -369,9 +367,7 @@ def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
 @pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
-def test_in_any_order_no_trigger_is_answered_twice(
-    run: dict[str, object], events: list[Event]
-) -> None:
+def test_in_any_order_no_trigger_is_answered_twice(run, events):
     world = lived(run, events)
     for earlier, later in pairwise(world.created):
         is_retry = later.attempt == earlier.attempt + 1

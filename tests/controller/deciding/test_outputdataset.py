@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declared.declarations import Raw, files, key, output, parsed, relationship
+from support.declared.declarations import files, key, output, parsed, relationship
 from support.operator.observations import (
     DECLARATIONS,
     NOW,
@@ -166,9 +166,7 @@ def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_stalls_with_the_fix(
-    findings: list[Finding], faulty: tuple[str, ...], reason: str
-) -> None:
+def test_what_is_wrong_stalls_with_the_fix(findings, faulty, reason):
     observed = replace(
         published(an_end()), findings=tuple(findings), faulty=faulty, bundle=None, plan=None
     )
@@ -190,9 +188,7 @@ def test_what_is_wrong_stalls_with_the_fix(
         pytest.param((), ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
     ],
 )
-def test_what_may_still_arrive_is_reported_after_a_grace_period(
-    findings: tuple[Finding, ...], faulty: tuple[str, ...], reason: str
-) -> None:
+def test_what_may_still_arrive_is_reported_after_a_grace_period(findings, faulty, reason):
     observed = replace(published(an_end()), findings=findings, faulty=faulty, bundle=None)
     first = decide(observed, SETTINGS)
     assert conditions_of(first)["Ready"] == conditions_of(first)["Validated"] == ("False", reason)
@@ -243,9 +239,7 @@ def test_submitter_that_is_not_there_stalls() -> None:
         ),
     ],
 )
-def test_what_names_no_submitter_is_run_by_the_operators_own(
-    run: dict[str, str], submitters: list[str], is_local: bool, expected: str
-) -> None:
+def test_what_names_no_submitter_is_run_by_the_operators_own(run, submitters, is_local, expected):
     own = OperatorSettings(submitters=tuple(map(Submitter, submitters)))
     settings = DecideSettings.of(own, is_local=is_local)
     observed = observing(an_output(**run), available=frozenset({Submitter(expected)}))
@@ -326,9 +320,7 @@ def message_of(decision: Decision) -> str:
         ({}, {"attempt": 3}, "RetriesExhausted", "`snaploom trigger wide -n shop`"),
     ],
 )  # fmt: skip
-def test_ready_names_the_attempt_that_follows_a_failed_run(
-    run: Raw, end: Raw, reason: str, text: str
-) -> None:
+def test_ready_names_the_attempt_that_follows_a_failed_run(run, end, reason, text):
     decision = decide(published(an_end("Failed", ended=-10, **end), **run), SETTINGS)
     assert ready(decision) == ("True", reason)
     assert text in message_of(decision)

@@ -97,9 +97,7 @@ def test_run_without_quota_shows_the_answer_of_its_queue_and_is_not_stopped(
         (QueueScheduler.VOLCANO, SUBMITTED, None),
     ],
 )
-def test_time_to_start_counts_from_when_the_quota_is_there(
-    scheduler: QueueScheduler, application: Application, pod: DriverPod | None
-) -> None:
+def test_time_to_start_counts_from_when_the_quota_is_there(scheduler, application, pod):
     decision = waiting(scheduler, a_run("QuotaPending", since=-90_000), application, pod)
     current = current_of(decision)
     assert (current.phase, current.stopping) == (CurrentPhase.SUBMITTED, None)
@@ -109,9 +107,7 @@ def test_time_to_start_counts_from_when_the_quota_is_there(
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.SUSPENDING, State.SUSPENDED])
-def test_running_run_whose_quota_is_taken_back_is_stopped_and_tried_again(
-    state: ApplicationState,
-) -> None:
+def test_running_run_whose_quota_is_taken_back_is_stopped_and_tried_again(state):
     scheduler = QueueScheduler.KUEUE
     current = current_of(waiting(scheduler, a_run("Running"), suspended(state)))
     assert current.stopping == "QuotaLost"
@@ -144,9 +140,7 @@ def test_application_that_was_put_into_no_queue_waits_for_no_quota() -> None:
         (None, "Local", False),
     ],
 )
-def test_queue_that_nobody_has_stalls(
-    scheduler: QueueScheduler | None, submitter: str, stalls: bool
-) -> None:
+def test_queue_that_nobody_has_stalls(scheduler, submitter, stalls):
     observed = an_output(queue="team-a", submitter=submitter)
     there = observing(observed, available=frozenset({Submitter(submitter)}))
     decision = decided(there, scheduler)
@@ -188,13 +182,7 @@ def test_application_in_a_queue_of_kueue_is_created_suspended_with_its_cores() -
         (QueueScheduler.VOLCANO, {}, {"scheduling.volcano.sh/queue-name": "team-a"}, "volcano"),
     ],
 )
-def test_pods_are_marked_for_their_queue(
-    submitter: Submitter,
-    scheduler: QueueScheduler,
-    labels: dict[str, str],
-    annotations: dict[str, str],
-    name: str | None,
-) -> None:
+def test_pods_are_marked_for_their_queue(submitter, scheduler, labels, annotations, name):
     asked = {"podTemplate": {"labels": {"queue": "root.best", "team": "a"}}}
     manifest = made(scheduler, submitter, queue="team-a", spark=asked)
     for pod in templates(manifest):
@@ -229,9 +217,7 @@ def test_application_is_read_with_its_queue() -> None:
         ([], "Unschedulable", "Unschedulable"),
     ],
 )
-def test_pod_is_gated_as_long_as_it_has_a_gate(
-    gates: list[str], reason: str, unscheduled: str
-) -> None:
+def test_pod_is_gated_as_long_as_it_has_a_gate(gates, reason, unscheduled):
     labels = {"snaploom.io/owner-uid": "u", "snaploom.io/run": RUN, "spark-role": "driver"}
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "gated"}
     pod: Any = {
@@ -254,9 +240,7 @@ def test_pod_is_gated_as_long_as_it_has_a_gate(
         ([], ""),
     ],
 )
-def test_answer_of_a_queue_is_read_until_it_has_admitted_the_run(
-    conditions: list[tuple[str, str, str]], message: str
-) -> None:
+def test_answer_of_a_queue_is_read_until_it_has_admitted_the_run(conditions, message):
     found = [{"type": kind, "status": held, "message": text} for kind, held, text in conditions]
     labels = {"snaploom.io/owner-uid": "u", "snaploom.io/run": RUN}
     workload: Any = {

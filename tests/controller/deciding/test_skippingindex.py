@@ -101,9 +101,7 @@ NOT_BUILT = status(None, FLYING, state=IndexState.EMPTY, files=None, last_refres
         ),
     ],
 )  # fmt: skip
-def test_state_shows_what_the_current_run_does(
-    before: SkippingIndexStatus, report: FoundReport | None, state: IndexState
-) -> None:
+def test_state_shows_what_the_current_run_does(before, report, state):
     assert state_of(decided(before, RUNNING, report)) is state
 
 
@@ -168,9 +166,7 @@ def test_index_that_is_not_enabled_is_kept_and_reported() -> None:
         pytest.param((7, 0, 0), True, ("False", "Stale"), id="the output published"),
     ],
 )
-def test_index_is_fresh_while_it_covers_its_target(
-    files: tuple[int, int, int], is_overdue: bool, fresh: tuple[str, str]
-) -> None:
+def test_index_is_fresh_while_it_covers_its_target(files, is_overdue, fresh):
     indexed, stale, missing = files
     counts = IndexedFiles(indexed=indexed, stale=stale, missing=missing)
     observed: ObservedIndex = an_index(status(files=counts))

@@ -337,9 +337,7 @@ async def test_an_index_of_an_output_without_snapshots_waits() -> None:
         pytest.param("spec.dataModel.maxDepth", 3, False, id="maxDepth"),
     ],
 )
-async def test_only_what_changes_the_result_changes_the_hash(
-    path: str, value: Any, is_same: bool
-) -> None:
+async def test_only_what_changes_the_result_changes_the_hash(path, value, is_same):
     other = newer(spoilt(OUTPUT, path, value), generation=2)
     before, after = await output_of(MODEL), await output_of([*MODEL, other])
     assert (before.declarations == after.declarations) is is_same
@@ -353,9 +351,7 @@ async def test_a_refusal_is_handed_on() -> None:
     assert found.refusal == refusal
 
 
-async def test_what_is_judged_a_few_at_a_time_is_judged_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_is_judged_a_few_at_a_time_is_judged_the_same(monkeypatch):
     expected = await output_of(MODEL)
     monkeypatch.setattr(gather, "AT_ONCE", 1)
     found = await output_of(MODEL)

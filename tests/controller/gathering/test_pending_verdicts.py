@@ -119,9 +119,7 @@ async def test_nothing_is_judged_for_a_resource_that_is_gone() -> None:
     assert looks.woken.empty()
 
 
-async def test_a_resource_that_always_changes_gives_its_turn_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_resource_that_always_changes_gives_its_turn_to_others(monkeypatch):
     looks = Looks([TABLE], VerdictsInProcess())
     needed = looks.store.needed
 
@@ -135,9 +133,7 @@ async def test_a_resource_that_always_changes_gives_its_turn_to_others(
 
 
 @pytest.mark.parametrize("small", [0, gather.SMALL])
-async def test_only_a_small_declaration_is_judged_in_the_loop(
-    monkeypatch: pytest.MonkeyPatch, small: int
-) -> None:
+async def test_only_a_small_declaration_is_judged_in_the_loop(monkeypatch, small):
     found: list[threading.Thread] = []
 
     def own_findings(*_: Any, **__: Any) -> tuple[Finding, ...]:

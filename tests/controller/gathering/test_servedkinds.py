@@ -78,9 +78,7 @@ def test_a_map_may_not_become_an_object(parts: Raw, is_outdated: bool) -> None:
     assert ("drops spec.run.spark.sparkConf.*, and" in found) is is_outdated
 
 
-async def test_a_question_without_an_answer_changes_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_question_without_an_answer_changes_nothing(caplog):
     store = Store()
     store.set_outdated({"DataSource": OLD})
     silent = FaultyCluster(FakeCluster(), lambda call: LOST_REQUEST)

@@ -178,9 +178,7 @@ async def test_no_process_is_left_behind() -> None:
         pytest.param((sys.executable, "-c", "import time; time.sleep(60)"), id="hangs"),
     ],
 )
-async def test_a_process_that_cannot_start_is_reported_once_for_all_texts(
-    program: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_process_that_cannot_start_is_reported_once_for_all_texts(program, monkeypatch):
     monkeypatch.setattr(textworkers, "START_SECONDS", 0.5)
     async with workers(program=program) as made, asyncio.timeout(10):
         with pytest.raises(TextNotJudged, match="a worker"):

@@ -202,9 +202,7 @@ clocks = st.tuples(st.sampled_from(RATES), st.sampled_from(RATES))
 @pytest.mark.parametrize("place", PLACES)
 @settings(max_examples=examples(150), deadline=None)
 @given(history=histories, rates=clocks)
-def test_two_never_both_count_as_the_holder(
-    place: str, history: list[Turn], rates: tuple[int, int]
-) -> None:
+def test_two_never_both_count_as_the_holder(place, history, rates):
     assert not overlaps(history, PLACES[place](), rates)
 
 

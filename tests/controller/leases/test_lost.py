@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster.cluster import Cluster as RealCluster
 from support.declared.declarations import files
 from support.operator.fakecluster import FakeCluster
 from support.operator.faultycluster import Fault, FaultyCluster, Gate
@@ -60,9 +59,7 @@ async def test_the_pass_under_way_is_the_last_one(monkeypatch: pytest.MonkeyPatc
     await process.end()
 
 
-async def test_what_comes_after_it_is_left_to_the_next_leader(
-    control_plane: RealCluster, namespace: str
-) -> None:
+async def test_what_comes_after_it_is_left_to_the_next_leader(control_plane, namespace):
     async with open_cluster(control_plane.kubeconfig) as cluster:
         harness = RealHarness(cluster, Path(control_plane.kubeconfig), namespace)
         await harness.start()

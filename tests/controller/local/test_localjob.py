@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster.cluster import Cluster as RealCluster
 from support.operator.clusters import until
 from support.operator.runrequests import a_request
 from support.weaving.loom import OUTPUT, Loom
@@ -29,9 +28,7 @@ PATIENCE = 240.0
 
 
 @pytest.mark.spark
-async def test_local_run_publishes_and_reports(
-    tmp_path: Path, control_plane: RealCluster, namespace: str
-) -> None:
+async def test_local_run_publishes_and_reports(tmp_path, control_plane, namespace):
     loom = Loom(tmp_path)
     loom.write("order", 1, [{"id": 1}, {"id": 2}])
     loom.write("customer", 1, [{"id": 1, "name": "Ada"}])
@@ -78,9 +75,7 @@ async def is_over(cluster: Cluster, namespace: str) -> bool:
     return (await application(cluster, namespace)).state.is_terminal
 
 
-def test_job_finds_the_cluster_by_the_operators_own_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_finds_the_cluster_by_the_operators_own_way(tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/theirs")
     with job_environment(None, None) as environment:
         assert environment["KUBECONFIG"] == "/theirs"

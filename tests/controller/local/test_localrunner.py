@@ -100,9 +100,7 @@ async def test_compressed_bundle_is_unpacked(runs: LocalRuns) -> None:
         assert (await runs.ended("run-1")).state is S.COMPLETED
 
 
-def test_a_bundle_that_unpacks_to_much_is_not_unpacked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_bundle_that_unpacks_to_much_is_not_unpacked(monkeypatch):
     monkeypatch.setattr(runner_module, "MOST_UNPACKED", 1_000)
     packed = base64.b64encode(gzip.compress(b" " * 1_001)).decode()
     with pytest.raises(ValueError, match="more than 1,000 bytes"):
@@ -110,9 +108,7 @@ def test_a_bundle_that_unpacks_to_much_is_not_unpacked(
 
 
 @pytest.mark.parametrize("content", [None, {}, {"binaryData": {"bundle.json.gz": "bm8="}}])
-async def test_run_without_a_bundle_has_failed(
-    runs: LocalRuns, content: dict[str, object] | None
-) -> None:
+async def test_run_without_a_bundle_has_failed(runs, content):
     await runs.submit("run-1", None)
     if content is not None:
         metadata = {"name": "run-1-bundle"}
@@ -235,9 +231,7 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
         pytest.param(lambda other: str(ProcessName.of_this()), id="the operator"),
     ],
 )
-async def test_a_claim_that_names_no_job_of_the_operator_kills_nothing(
-    runs: LocalRuns, other: subprocess.Popen[bytes], claimed: Callable[[int], str]
-) -> None:
+async def test_a_claim_that_names_no_job_of_the_operator_kills_nothing(runs, other, claimed):
     await runs.submit("run-1")
     await claim(runs, socket.gethostname(), claimed(other.pid))
     async with runs.running():
@@ -254,9 +248,7 @@ async def test_run_of_another_machine_is_not_touched(runs: LocalRuns) -> None:
     assert (await runs.application("run-1")).state is S.RUNNING
 
 
-async def test_run_of_another_operator_of_this_machine_is_not_touched(
-    runs: LocalRuns, other: subprocess.Popen[bytes]
-) -> None:
+async def test_run_of_another_operator_of_this_machine_is_not_touched(runs, other):
     await runs.submit("run-1")
     await runs.submit("run-2")
     await claim(runs, socket.gethostname(), "1 1", str(name_of(other.pid)))
@@ -278,9 +270,7 @@ async def test_two_operators_run_a_job_once(runs: LocalRuns) -> None:
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-async def test_job_does_nothing_before_it_is_stored_in_the_cluster(
-    runs: LocalRuns, is_after: bool
-) -> None:
+async def test_job_does_nothing_before_it_is_stored_in_the_cluster(runs, is_after):
     await runs.submit("run-1", "sleeps")
     lost = Fault(ApiUnavailable("no answer"), is_after=is_after)
     runner = runs.runner(
@@ -400,9 +390,7 @@ async def test_finalizers_of_others_stay(runs: LocalRuns) -> None:
 
 
 @pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
-async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(
-    runs: LocalRuns, host: str
-) -> None:
+async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(runs, host):
     await runs.submit("run-1")
     await claim(runs, host, "1 1")
     await hold(runs, FINALIZER)

@@ -6,7 +6,6 @@ import threading
 import pytest
 from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
-from support.cluster.cluster import Cluster
 from support.declared.declarations import output
 from support.operator.fakecluster import FakeCluster
 from support.operator.reviews import NAMESPACE, stored
@@ -36,9 +35,7 @@ from snaploom_operator.store.store import Store
         ("not-a-token", "one that is invalid, or has ended"),
     ],
 )
-async def test_a_token_of_nobody_is_not_authenticated(
-    control_plane: Cluster, token: str, found: str
-) -> None:
+async def test_a_token_of_nobody_is_not_authenticated(control_plane, token, found):
     async with open_cluster(control_plane.kubeconfig) as cluster:
         with pytest.raises(NotAuthenticated) as refused:
             await Access(cluster).user(token)
@@ -124,9 +121,7 @@ class Everybody(Access):
 
 @pytest.mark.plugged
 @pytest.mark.parametrize("path", ["/", f"/outputs/{NAMESPACE}/wide.html"])
-async def test_a_document_is_made_once_in_a_thread_until_something_changes(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_document_is_made_once_in_a_thread_until_something_changes(path, monkeypatch):
     made: list[threading.Thread] = []
 
     def make(*_: object, **__: object) -> str:

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from support.cluster.cluster import Cluster
@@ -66,9 +65,7 @@ def is_one_sentence(answer: PageAnswer) -> bool:
     return answer.text.endswith(".\n") and answer.text.count("\n") == 1
 
 
-def test_a_user_sees_the_outputs_of_their_namespace_only(
-    pages: PagesProcess, ours: Team, theirs: Team
-) -> None:
+def test_a_user_sees_the_outputs_of_their_namespace_only(pages, ours, theirs):
     pages.until(lambda: ours.page[1:] in pages.asked("/", ours.token).text)
     shown = pages.asked("/", ours.token)
     assert shown.status == 200
@@ -78,9 +75,7 @@ def test_a_user_sees_the_outputs_of_their_namespace_only(
     assert pages.asked(theirs.page, theirs.token).status == 200
 
 
-def test_what_is_hidden_is_answered_as_what_does_not_exist(
-    pages: PagesProcess, ours: Team, theirs: Team
-) -> None:
+def test_what_is_hidden_is_answered_as_what_does_not_exist(pages, ours, theirs):
     hidden = pages.asked(theirs.page, ours.token)
     missing = pages.asked(f"/outputs/{ours.namespace}/nothing.html", ours.token)
     assert (hidden.status, missing.status) == (404, 404)
@@ -98,9 +93,7 @@ def test_a_page_has_what_the_operator_wrote(pages: PagesProcess, ours: Team) -> 
     assert shown.headers["Cache-Control"] == "no-store"
 
 
-def test_a_change_of_the_status_gives_another_version(
-    control_plane: Cluster, pages: PagesProcess, ours: Team
-) -> None:
+def test_a_change_of_the_status_gives_another_version(control_plane, pages, ours):
     pages.until(lambda: pages.asked(ours.page, ours.token).status == 200)
     before = pages.asked(ours.page, ours.token, "HEAD")
     set_status(control_plane, ours.namespace, {"snapshotCount": 1313})
@@ -112,9 +105,7 @@ def test_a_change_of_the_status_gives_another_version(
 
 
 @pytest.mark.parametrize("token", ["", "garbage", "e30.e30.e30", "x" * 8_001])
-def test_a_request_without_a_valid_token_is_refused_with_a_sentence(
-    pages: PagesProcess, ours: Team, token: str
-) -> None:
+def test_a_request_without_a_valid_token_is_refused_with_a_sentence(pages, ours, token):
     for path in ("/", ours.page, "/nothing"):
         answer = pages.asked(path, token)
         assert answer.status == 401
@@ -123,9 +114,7 @@ def test_a_request_without_a_valid_token_is_refused_with_a_sentence(
         assert ours.namespace not in answer.text
 
 
-def test_the_token_of_a_deleted_user_is_refused(
-    control_plane: Cluster, pages: PagesProcess, ours: Team
-) -> None:
+def test_the_token_of_a_deleted_user_is_refused(control_plane, pages, ours):
     token = user_of(control_plane, ours.namespace, "leaver")
     control_plane.kubectl("delete", "serviceaccount", "leaver", "--namespace", ours.namespace)
     pages.until(lambda: pages.asked("/", token).status == 401)
@@ -140,17 +129,13 @@ def test_what_would_write_is_refused(pages: PagesProcess, ours: Team, method: st
         assert is_one_sentence(answer)
 
 
-def test_a_user_who_may_list_outputs_and_no_sources_sees_nothing(
-    control_plane: Cluster, pages: PagesProcess, ours: Team
-) -> None:
+def test_a_user_who_may_list_outputs_and_no_sources_sees_nothing(control_plane, pages, ours):
     token = user_of(control_plane, ours.namespace, "halfway", "outputdatasets")
     assert ours.namespace not in pages.asked("/", token).text
     assert pages.asked(ours.page, token).status == 404
 
 
-def test_a_user_who_may_list_everywhere_sees_all_namespaces(
-    control_plane: Cluster, pages: PagesProcess, ours: Team, theirs: Team
-) -> None:
+def test_a_user_who_may_list_everywhere_sees_all_namespaces(control_plane, pages, ours, theirs):
     kubectl, name = control_plane.kubectl, f"all-{ours.namespace}"
     kubectl("create", "serviceaccount", "all", "--namespace", ours.namespace)
     kinds = "outputdatasets.snaploom.io,datasources.snaploom.io,skippingindexes.snaploom.io"
@@ -188,9 +173,7 @@ def test_no_token_stands_in_the_log(pages: PagesProcess, ours: Team) -> None:
     assert "not-a-token-but-a-secret" not in pages.log_text()
 
 
-def test_pages_are_served_over_tls_where_a_certificate_is_given(
-    control_plane: Cluster, ours: Team, tmp_path: Path
-) -> None:
+def test_pages_are_served_over_tls_where_a_certificate_is_given(control_plane, ours, tmp_path):
     authority = Authority(tmp_path, "authority")
     install(authority.issue(HOST), tmp_path / "certificate")
     trusted = ssl.create_default_context(cafile=authority.certificate)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from support.cluster.chart import CHART
-from support.cluster.cluster import Cluster
 from support.declared.declarations import Raw, document, model, output
 from support.operator.jobdouble import (
     JobDouble,
@@ -79,9 +78,7 @@ def declarations() -> list[Raw]:
     return [*model()[:-1], wide, output("slow"), output("broken"), index]
 
 
-async def test_every_panel_shows_metrics_of_a_live_system(
-    spark_plane: Cluster, namespace: str, tmp_path: Path
-) -> None:
+async def test_every_panel_shows_metrics_of_a_live_system(spark_plane, namespace, tmp_path):
     async with open_cluster(spark_plane.kubeconfig) as cluster:
         harness = RealHarness(cluster, spark_plane.kubeconfig, namespace)
         harness.double = JobDouble(cluster, played, namespace=namespace)

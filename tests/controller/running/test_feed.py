@@ -118,9 +118,7 @@ async def test_a_cluster_without_our_kinds_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-async def test_the_operator_runs_jobs_itself_only_where_it_was_started_for_that(
-    is_local: bool,
-) -> None:
+async def test_the_operator_runs_jobs_itself_only_where_it_was_started_for_that(is_local):
     settings = OperatorSettings(submitters=(Submitter.SPARK_OPERATOR, Submitter.LOCAL))
     harness = await started(settings=settings, is_local=is_local)
     assert (Submitter.LOCAL in harness.operator.store.available) is is_local
@@ -155,9 +153,7 @@ async def test_changes_that_no_watch_delivered_are_counted() -> None:
 
 
 @pytest.mark.parametrize("comes_late", [True, False])
-async def test_a_watch_that_reports_nothing_of_what_a_list_found_is_dead(
-    comes_late: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_watch_that_reports_nothing_of_what_a_list_found_is_dead(comes_late, monkeypatch):
     monkeypatch.setattr("snaploom_operator.store.feed.WATCH_LAG_SECONDS", 0.1)
     harness = await started()
     harness.kill()
@@ -202,9 +198,7 @@ async def until_synced(feed: Feed) -> None:
     await until(is_synced)
 
 
-async def test_a_feed_that_waits_for_nothing_goes_on_when_the_cluster_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_feed_that_waits_for_nothing_goes_on_when_the_cluster_answers(monkeypatch):
     monkeypatch.setattr("snaploom_operator.store.feed.FIRST_RETRY_SECONDS", 0.01)
     refusals = iter([Fault(ApiUnavailable("away"))] * 3)
     cluster = FaultyCluster(FakeCluster(), lambda call: next(refusals, None))

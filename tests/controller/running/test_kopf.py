@@ -131,9 +131,7 @@ OF_BOTH = [Fault.EXPIRED, Fault.LOST_REQUEST, Fault.PATIENCE, Fault.BROKEN]
         ("watch", Fault.EXPIRED_INSIDE), ("watch", Fault.DROPPED), ("watch", Fault.STALLED),
     ],
 )  # fmt: skip
-async def test_a_fault_of_a_list_or_watch_ends_nothing(
-    proxied: RealHarness, proxy: FaultyProxy, plan: Plan, verb: str, fault: Fault
-) -> None:
+async def test_a_fault_of_a_list_or_watch_ends_nothing(proxied, proxy, plan, verb, fault):
     ours = [None] if verb == "list" else []  # the first list is the operator's own
     plan.faults[verb, "datasources"] = [*ours, fault]
     await proxied.start()
@@ -144,9 +142,7 @@ async def test_a_fault_of_a_list_or_watch_ends_nothing(
 
 
 @pytest.mark.parametrize("fault", [None, Fault.EXPIRED])
-async def test_what_changes_between_the_list_and_the_watch_is_watched(
-    proxied: RealHarness, proxy: FaultyProxy, plan: Plan, fault: Fault | None
-) -> None:
+async def test_what_changes_between_the_list_and_the_watch_is_watched(proxied, proxy, plan, fault):
     plan.faults["list", "datasources"] = [None, Fault.SLOW]  # kopf's, of what was listed already
     plan.faults["watch", "datasources"] = [fault]
     await proxied.apply(files("gone"))
@@ -160,9 +156,7 @@ async def test_what_changes_between_the_list_and_the_watch_is_watched(
     await lacks(proxied, "gone")
 
 
-async def test_what_vanished_while_a_watch_expired_is_found_by_the_next_list(
-    proxied: RealHarness, plan: Plan
-) -> None:
+async def test_what_vanished_while_a_watch_expired_is_found_by_the_next_list(proxied, plan):
     plan.faults["watch", "datasources"] = [Fault.STALLED, Fault.EXPIRED_INSIDE]
     await proxied.apply(files("gone"))
     await proxied.start()
@@ -174,9 +168,7 @@ async def test_what_vanished_while_a_watch_expired_is_found_by_the_next_list(
     await lacks(proxied, "gone")
 
 
-async def test_an_outage_of_watches_longer_than_any_backoff_ends_nothing(
-    proxied: RealHarness, proxy: FaultyProxy, plan: Plan
-) -> None:
+async def test_an_outage_of_watches_longer_than_any_backoff_ends_nothing(proxied, proxy, plan):
     attempts = 3 * len(list(kopf.OperatorSettings().networking.error_backoffs))  # type: ignore[arg-type]
     plan.faults["watch", "datasources"] = [Fault.BROKEN] * attempts
     await proxied.start()
@@ -186,9 +178,7 @@ async def test_an_outage_of_watches_longer_than_any_backoff_ends_nothing(
     assert len(proxy.spoilt) == attempts
 
 
-async def test_an_outage_of_everything_costs_the_lease_and_the_next_process_goes_on(
-    proxied: RealHarness, plan: Plan
-) -> None:
+async def test_an_outage_of_everything_costs_the_lease_and_the_next_process_goes_on(proxied, plan):
     await proxied.start()
     await proxied.apply(*model())
     await proxied.wait_for(WIDE, is_ready)
@@ -205,9 +195,7 @@ async def test_an_outage_of_everything_costs_the_lease_and_the_next_process_goes
     await proxied.wait_for(WIDE, has_reason("ReferenceMissing"))
 
 
-async def test_the_end_waits_for_a_slow_write_and_releases_the_lease(
-    proxied: RealHarness, proxy: FaultyProxy, plan: Plan
-) -> None:
+async def test_the_end_waits_for_a_slow_write_and_releases_the_lease(proxied, proxy, plan):
     plan.faults["patch", "datasources/status"] = [Fault.SLOW]
     await proxied.start()
     await proxied.apply(files("one"))
@@ -220,9 +208,7 @@ async def test_the_end_waits_for_a_slow_write_and_releases_the_lease(
     assert proxied.failure is None
 
 
-async def test_a_watch_that_is_dead_ends_the_process(
-    proxied: RealHarness, proxy: FaultyProxy, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_watch_that_is_dead_ends_the_process(proxied, proxy, plan, monkeypatch):
     monkeypatch.setattr("snaploom_operator.store.feed.WATCH_LAG_SECONDS", 0.5)
     monkeypatch.setattr(handlers, "SILENT_SECONDS", 600.0)
     plan.faults["watch", "datasources"] = [Fault.STALLED] * 100
@@ -238,9 +224,7 @@ async def test_a_watch_that_is_dead_ends_the_process(
     assert "the watch of DataSource reports no changes" in str(proxied.failure)
 
 
-async def test_no_object_gains_or_loses_anything_that_nobody_decided(
-    harness: RealHarness,
-) -> None:
+async def test_no_object_gains_or_loses_anything_that_nobody_decided(harness):
     kept = spoilt(files("one"), "metadata.finalizers", ["snaploom.io/finalizer", "other.io/kept"])
     await harness.apply(kept)
     before = await harness.wait_for("DataSource/one", is_ready)
@@ -301,9 +285,7 @@ def test_a_standby_is_alive_by_no_probe_and_not_ready_until_it_leads(
         assert second.status("readiness", "/readyz") == second.status("health", "/healthz") == 200
 
 
-def test_an_end_among_many_objects_logs_short_lines(
-    spark_plane: Cluster, namespace: str, tmp_path: Path, kubectl: Kubectl
-) -> None:
+def test_an_end_among_many_objects_logs_short_lines(spark_plane, namespace, tmp_path, kubectl):
     many = [spoilt(files(f"s{number}"), "metadata.namespace", namespace) for number in range(500)]
     kubectl.apply(*many)
     with operator_process(tmp_path, spark_plane.kubeconfig, namespace) as process:
@@ -318,9 +300,7 @@ def unlisted() -> Feed:
     return Feed(Store(), FakeCluster(), KINDS, (), time.monotonic)
 
 
-async def test_the_name_for_tls_of_a_kubeconfig_is_checked(
-    spark_plane: Cluster, tmp_path: Path
-) -> None:
+async def test_the_name_for_tls_of_a_kubeconfig_is_checked(spark_plane, tmp_path):
     known = yaml.safe_load(spark_plane.kubeconfig.read_text())
     known["clusters"][0]["cluster"]["tls-server-name"] = "nobody.example"
     kubeconfig = tmp_path / "kubeconfig"

@@ -149,9 +149,7 @@ async def test_a_run_that_is_not_retried_is_in_metrics() -> None:
     ("status", "reason", "expected"),
     [("True", "Fresh", 1.0), ("False", "Stale", 0.0), ("False", "NeverPublished", None)],
 )
-async def test_freshness_is_in_metrics_for_what_was_there(
-    status: str, reason: str, expected: float | None
-) -> None:
+async def test_freshness_is_in_metrics_for_what_was_there(status, reason, expected):
     harness = FakeHarness()
     condition = {
         "type": "SnapshotFresh", "status": status, "reason": reason, "message": "",

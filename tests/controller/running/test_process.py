@@ -10,8 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from support.cluster.cluster import Cluster, ControlPlane
-from support.cluster.clusterkubectl import Kubectl
+from support.cluster.cluster import Cluster
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import files, model
 from support.documentation.commands import wait_until
@@ -49,18 +48,14 @@ def test_a_second_one_takes_over_at_once_after_the_first_ended(
         second.await_output(WORKS)
 
 
-def test_probes_and_metrics_are_answered(
-    started: OperatorProcess, kubectl: Kubectl, namespace: str
-) -> None:
+def test_probes_and_metrics_are_answered(started, kubectl, namespace):
     started.await_output("the watch of")  # kopf answers probes once it has started
     assert started.get("health", "/healthz") == "{}"
     assert started.get("readiness", "/readyz") == "ok\n"
     assert "snaploom_leader 1.0" in started.get("metrics", "/metrics")
 
 
-def test_logs_are_json_that_names_the_resource(
-    started: OperatorProcess, kubectl: Kubectl, namespace: str
-) -> None:
+def test_logs_are_json_that_names_the_resource(started, kubectl, namespace):
     lines = [json.loads(line) for line in started.output.splitlines()]
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
 
@@ -69,34 +64,26 @@ def without_cluster(folder: Path, *arguments: str, kubeconfig: str) -> OperatorP
     return OperatorProcess(folder, arguments, {"KUBECONFIG": kubeconfig})
 
 
-def test_invalid_settings_are_reported(tmp_path: Path) -> None:
+JOBS = "SettingsInvalid submitters", "\n  expected: SparkOperator, ApacheSpark"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "found"),
+    [
+        ("wokers: 3", [], ["settings.yaml:1", "workers"]),
+        ("submitters: []", [], [*JOBS, "found:    an empty list"]),
+        ("submitters: [Local]", [], [*JOBS, "found:    Local"]),
+        ("submitters: []", ["--local"], ["no Kubernetes cluster"]),
+    ],
+    ids=["unknown", "no submitter", "Local alone", "jobs of its own need no other"],
+)
+def test_invalid_settings_are_reported(tmp_path, text, options, found):
     settings = tmp_path / "settings.yaml"
-    settings.write_text("wokers: 3\n")
-    process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
+    settings.write_text(text + "\n")
+    given = ("--settings", str(settings), *options)
+    process = without_cluster(tmp_path, *given, kubeconfig="/nowhere")
     assert process.ended() == 2
-    assert "settings.yaml:1" in process.output
-    assert "workers" in process.output
-
-
-@pytest.mark.parametrize(("submitters", "found"), [("[]", "an empty list"), ("[Local]", "Local")])
-def test_settings_with_which_nobody_may_start_jobs_are_refused(
-    tmp_path: Path, submitters: str, found: str
-) -> None:
-    settings = tmp_path / "settings.yaml"
-    settings.write_text(f"submitters: {submitters}\n")
-    process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
-    assert process.ended() == 2
-    assert "SettingsInvalid submitters" in process.output
-    assert f"found:    {found}\n  expected: SparkOperator, ApacheSpark" in process.output
-
-
-def test_an_operator_that_runs_jobs_itself_needs_no_other_submitter(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.yaml"
-    settings.write_text("submitters: []\n")
-    options = ("--settings", str(settings), "--local")
-    process = without_cluster(tmp_path, *options, kubeconfig="/nowhere")
-    assert process.ended() == 2
-    assert "no Kubernetes cluster" in process.output
+    assert [each for each in found if each not in process.output] == []
 
 
 def test_no_cluster_is_an_error(tmp_path: Path) -> None:
@@ -128,9 +115,7 @@ def test_a_taken_port_is_reported(tmp_path: Path, spark_plane: Cluster, namespac
     assert f"port {port}" in process.output
 
 
-def test_permissions_that_are_missing_are_an_error(
-    tmp_path: Path, spark_plane: Cluster, namespace: str
-) -> None:
+def test_permissions_that_are_missing_are_an_error(tmp_path, spark_plane, namespace):
     kubeconfig = spark_plane.kubeconfig_of(namespace, "default")
     with operator_process(tmp_path, kubeconfig, namespace) as process:
         assert process.ended() == 1
@@ -138,9 +123,7 @@ def test_permissions_that_are_missing_are_an_error(
     assert "Traceback" not in process.output
 
 
-def test_it_works_without_any_right_beyond_its_namespace(
-    tmp_path: Path, spark_plane: Cluster, namespace: str, kubectl: Kubectl
-) -> None:
+def test_it_works_without_any_right_beyond_its_namespace(tmp_path, spark_plane, namespace, kubectl):
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -188,9 +171,7 @@ def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) 
     assert not caplog.messages
 
 
-def test_an_outage_of_the_api_server_is_counted_and_logged(
-    own_control_plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_an_outage_of_the_api_server_is_counted_and_logged(own_control_plane, tmp_path):
     plane = own_control_plane
     install_spark_crds(plane.kubectl)
     source = files("customer")
@@ -212,9 +193,7 @@ def test_an_outage_of_the_api_server_is_counted_and_logged(
         wait_until(lambda: metrics_of(process)[began] > before, process.process)
 
 
-async def test_a_lost_lease_is_counted_and_logged(
-    harness: RealHarness, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_lost_lease_is_counted_and_logged(harness, caplog):
     registry = harness.operator.metrics.registry
     assert registry.get_sample_value("snaploom_leader") == 1.0
     stolen = {"spec": {"holderIdentity": "somebody"}}
@@ -230,12 +209,7 @@ async def test_a_lost_lease_is_counted_and_logged(
     assert harness.failure is not None
 
 
-async def test_a_changed_clock_is_counted_and_logged(
-    spark_plane: Cluster,
-    namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_changed_clock_is_counted_and_logged(spark_plane, namespace, monkeypatch, caplog):
     monkeypatch.setattr("snaploom_operator.process.operator.CLOCK_CHECK_SECONDS", 0.01)
     ahead = 0
     clocks = Clocks(lambda: EpochNanos(now() + ahead * NANOS_PER_SECOND))
@@ -258,9 +232,7 @@ async def test_a_changed_clock_is_counted_and_logged(
 WIDE = "OutputDataset/wide"
 
 
-async def test_two_operators_at_once_start_one_run(
-    harness: RealHarness, spark_plane: Cluster, namespace: str
-) -> None:
+async def test_two_operators_at_once_start_one_run(harness, spark_plane, namespace):
     # Another Lease: neither hears of the other.
     second = RealHarness(harness.cluster, spark_plane.kubeconfig, namespace, lease="second")
     await second.start()

@@ -65,9 +65,7 @@ async def test_a_restart_with_nothing_to_do_writes_nothing(harness: RealHarness)
     assert await harness.get("OutputDataset/wide") == before
 
 
-async def test_a_deletion_without_an_event_is_found_by_the_next_list(
-    harness: RealHarness,
-) -> None:
+async def test_a_deletion_without_an_event_is_found_by_the_next_list(harness):
     await harness.apply(*model())
     await harness.wait_for("OutputDataset/wide", is_ready)
     ghost = dict(await harness.get("DataSource/customer"))
@@ -80,9 +78,7 @@ async def test_a_deletion_without_an_event_is_found_by_the_next_list(
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
 
 
-async def test_watches_ask_for_no_name_of_a_user(
-    harness: RealHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_watches_ask_for_no_name_of_a_user(harness, monkeypatch):
     """A pod may run as a number that the image does not know."""
 
     def unknown() -> str:
@@ -131,9 +127,7 @@ async def of_apache(spark_plane: Cluster, namespace: str) -> AsyncIterator[RealH
 
 
 @pytest.mark.parametrize("levels", [110, 400])
-async def test_objects_that_no_parser_reads_end_nothing_after_a_start_and_before(
-    of_apache: RealHarness, levels: int
-) -> None:
+async def test_objects_that_no_parser_reads_end_nothing_after_a_start_and_before(of_apache, levels):
     harness, apache = of_apache, APACHE_SPARK_APPLICATIONS
     cluster, namespace = harness.cluster, harness.namespace
     labels = {LABEL_OWNER: "uid", LABEL_RUN: "run", LABEL_ROLE: "report"}

@@ -246,9 +246,7 @@ def test_administrators_settings_are_not_judged(form: ApplicationForm) -> None:
 
 @every_spark_form
 @pytest.mark.parametrize(("path", "is_refused"), [("/opt/spark/extra", True), ("/scratch", False)])
-def test_a_volume_does_not_fill_a_mount_of_the_operators_over_programs(
-    form: ApplicationForm, path: str, is_refused: bool
-) -> None:
+def test_a_volume_does_not_fill_a_mount_of_the_operators_over_programs(form, path, is_refused):
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "jars"}}
     mount = {"name": "v", "mountPath": path}
     theirs = SparkSettings.parse({"podTemplate": {"volumes": [claim], "volumeMounts": [mount]}})
@@ -278,9 +276,7 @@ def test_contradiction_with_the_operators_settings_is_refused(form: ApplicationF
         ({"image": "own:1", "sparkVersion": "4.1.9"}, "own:1", "4.1.9"),
     ],
 )
-def test_accelerator_chooses_the_image_unless_a_resource_does(
-    own: Raw, image: str, version: str
-) -> None:
+def test_accelerator_chooses_the_image_unless_a_resource_does(own, image, version):
     everywhere = OperatorSettings().spark.model_copy(update={"accelerator": Accelerator.COMET})
     spark = a_request(an_output(spark=own), settings=everywhere).spark
     assert (spark.image, spark.spark_version) == (image, version)
@@ -294,9 +290,7 @@ def test_accelerator_chooses_the_image_unless_a_resource_does(
         ({"sparkVersion": "4.10.0"}, "sparkVersion 4.10.0, of the image snaploom-spark-comet:"),
     ],
 )
-def test_accelerator_with_another_spark_is_refused(
-    form: ApplicationForm, own: Raw, found: str
-) -> None:
+def test_accelerator_with_another_spark_is_refused(form, own, found):
     request = a_request(an_output(spark={"accelerator": "COMET", **own}))
     with pytest.raises(SparkSettingsRefused, match=found) as refused:
         written(form, request)
@@ -318,9 +312,7 @@ def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
 @every_spark_form
 @given(spark=model_data(SparkSettings))
 @settings(deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
-def test_any_settings_give_an_object_that_the_crd_accepts(
-    form: ApplicationForm, spark: Raw
-) -> None:
+def test_any_settings_give_an_object_that_the_crd_accepts(form, spark):
     administrator = merged_settings(SparkSettings.parse(spark), OperatorSettings().spark)
     manifest = written(form, a_request(settings=administrator))
     assert schema_faults(form, manifest) == []

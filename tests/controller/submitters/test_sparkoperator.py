@@ -55,9 +55,7 @@ def test_sizes_are_those_of_the_settings() -> None:
         ("600m", {"spark.driver.memoryOverheadFactor": "2"}, None),
     ],
 )
-def test_small_driver_gets_memory_for_its_python_program(
-    memory: str, conf: dict[str, str], overhead: str | None
-) -> None:
+def test_small_driver_gets_memory_for_its_python_program(memory, conf, overhead):
     found = spec(driver={"memory": memory}, sparkConf=conf)["driver"]
     assert (found["memory"], found.get("memoryOverhead")) == (
         memory.lower().removesuffix("i"),
@@ -68,9 +66,7 @@ def test_small_driver_gets_memory_for_its_python_program(
 @pytest.mark.parametrize(
     ("executors", "native", "overhead"), [(2, "4096m", None), (0, "2048m", "2867m")]
 )
-def test_pods_with_tasks_get_the_native_memory_of_an_accelerator(
-    executors: int, native: str, overhead: str | None
-) -> None:
+def test_pods_with_tasks_get_the_native_memory_of_an_accelerator(executors, native, overhead):
     found = spec(accelerator="COMET", executor={"instances": executors, "memory": "4g"})
     assert found["sparkConf"]["spark.plugins"] == "org.apache.spark.CometPlugin"
     assert found["sparkConf"]["spark.memory.offHeap.size"] == native

@@ -75,9 +75,7 @@ EVERYWHERE = ["id", "address", "address:id", "lines", "lines:id", "by name", "by
         ([including("ID")], []),
     ],
 )  # fmt: skip
-def test_selectors_are_united_and_exclusion_wins_in_each(
-    selectors: list[dict[str, str]], expected: list[str]
-) -> None:
+def test_selectors_are_united_and_exclusion_wins_in_each(selectors, expected):
     found = metadata(applied(SCHEMA, [applicator(*selectors)]))
     assert sorted(at for at, keys in found.items() if keys.get("k") == "v") == sorted(expected)
 
@@ -90,9 +88,7 @@ def test_selectors_are_united_and_exclusion_wins_in_each(
         ("REPLACE", {"k": "v", "new": "x"}),
     ],
 )
-def test_each_behaviour_treats_what_is_there_in_its_way(
-    behaviour: str, expected: dict[str, str]
-) -> None:
+def test_each_behaviour_treats_what_is_there_in_its_way(behaviour, expected):
     given_metadata = {"k": "v", "new": "x"}
     one = applicator(including("^id$"), behaviour=behaviour, metadata=given_metadata)
     found = applied(SCHEMA, [one])
@@ -115,9 +111,7 @@ applicators = st.builds(
 
 
 @given(st.lists(applicators, max_size=4))
-def test_applicators_in_order_give_what_a_plain_reading_gives(
-    given_applicators: list[MetadataApplicator],
-) -> None:
+def test_applicators_in_order_give_what_a_plain_reading_gives(given_applicators):
     expected = metadata(SCHEMA)
     for one in given_applicators:
         new = dict(one.spec.metadata)

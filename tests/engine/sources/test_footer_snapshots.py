@@ -58,9 +58,7 @@ def test_values_of_each_type_are_instants_as_in_a_session(
 
 
 @pytest.mark.parametrize("time_format", ["ISO8601_DATE", "TIMESTAMP", "PATTERN"])
-def test_files_that_spark_wrote_are_read_by_the_schema_that_it_noted(
-    spark, tmp_path, time_format
-) -> None:
+def test_files_that_spark_wrote_are_read_by_the_schema_that_it_noted(spark, tmp_path, time_format):
     column = {
         "ISO8601_DATE": "'2020-01-01'",
         "TIMESTAMP": "DATE'2020-01-01'",

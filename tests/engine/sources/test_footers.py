@@ -50,9 +50,7 @@ values = st.lists(st.sampled_from(["2020-01-01", "2020-01-02", "ünï", None]), 
 
 
 @given(st.lists(values, min_size=1, max_size=3), st.sampled_from(["file", "s3a"]))
-def test_footers_give_all_values_or_none(
-    tmp_path_factory: pytest.TempPathFactory, columns: list[list[str | None]], scheme: str
-) -> None:
+def test_footers_give_all_values_or_none(tmp_path_factory, columns, scheme):
     folder = tmp_path_factory.mktemp("footers")
     arrays = [pa.array(column, pa.string()) for column in columns]
     expected = []
@@ -77,9 +75,7 @@ def test_footers_give_all_values_or_none(
         (pa.array([["a"], ["a"]]), TEXT, None),
     ],
 )
-def test_only_types_whose_statistics_are_their_values_are_read(
-    tmp_path: Path, column: pa.Array, kind: spark_types.DataType, expected: set[int] | None
-) -> None:
+def test_only_types_whose_statistics_are_their_values_are_read(tmp_path, column, kind, expected):
     assert footer_values(tmp_path, column, kind=kind) == [
         None if expected is None else frozenset(expected)
     ]

@@ -144,9 +144,7 @@ WRITERS = (
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_sources_and_indexes_believe_the_same(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_sources_and_indexes_believe_the_same(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     for name in pq.read_schema(path).names:
@@ -156,9 +154,7 @@ def test_sources_and_indexes_believe_the_same(
 
 
 @pytest.mark.parametrize("writer", TRUSTED)
-def test_known_writers_are_believed(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_known_writers_are_believed(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     assert by_source(path, "same") == {"same"}
@@ -166,9 +162,7 @@ def test_known_writers_are_believed(
 
 
 @pytest.mark.parametrize("writer", [by_polars, by_an_old_arrow, by_an_old_parquet_mr, by_nobody])
-def test_other_writers_are_believed_nothing(
-    spark: SparkSession, tmp_path: Path, writer: Callable[[Path, SparkSession], None]
-) -> None:
+def test_other_writers_are_believed_nothing(spark, tmp_path, writer):
     path = tmp_path / "file.parquet"
     writer(path, spark)
     assert {by_source(path, name) for name in pq.read_schema(path).names} == {None}

@@ -97,9 +97,7 @@ def test_keys_match_as_in_spark(spark: SparkSession, folder: Path, name: str, ke
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_native_files_hold_what_was_woven(
-    spark: SparkSession, folder: Path, name: str, tmp_path: Path
-) -> None:
+def test_native_files_hold_what_was_woven(spark, folder, name, tmp_path):
     frame = joined(spark, folder, name)
     uri = f"file:{tmp_path}/out"
     write_frame(frame, uri, DataFormat.PARQUET, DataCompression.ZSTD)
@@ -127,9 +125,7 @@ def test_native_files_are_read_by_others_with_null_apart_from_structs_of_null(
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 @pytest.mark.parametrize("kind", ["TIMESTAMP_MICROS", "INT96"])
-def test_days_of_the_julian_calendar_are_read_by_spark(
-    spark: SparkSession, tmp_path: Path, mode: str, kind: str
-) -> None:
+def test_days_of_the_julian_calendar_are_read_by_spark(spark, tmp_path, mode, kind):
     loom = Loom(tmp_path)
     loom.write("order", 1, ids(1, 2))
     name = "spark.sql.parquet.{}RebaseModeInWrite"
@@ -179,9 +175,7 @@ def test_what_falls_back_is_reported(spark: SparkSession, folder: Path) -> None:
         ("repeat(chr(CAST(65 + id % 26 AS int)), 50000)", 8192),
     ],
 )
-def test_batches_have_as_many_rows_as_memory_allows(
-    spark: SparkSession, tmp_path: Path, text: str, rows: int
-) -> None:
+def test_batches_have_as_many_rows_as_memory_allows(spark, tmp_path, text, rows):
     spark.range(2000).select("id", sf.expr(text).alias("text")).write.parquet(f"{tmp_path}/a b")
     frame = spark.read.parquet(f"{tmp_path}/a b")
     choose_batch(spark, [frame, frame])

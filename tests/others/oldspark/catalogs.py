@@ -26,12 +26,14 @@ from support.weaving.oldspark import catalog_settings, hive_settings, jdbc_catal
 from snaploom.errors import HistoryIncompatible, PublicationError, SnaploomError
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
+from snaploom.output.entries import FolderSettings
 from snaploom.output.folder import Folder, prepare_folder
 from snaploom.output.gc import sweep
 from snaploom.output.icebergtable import CatalogFailed
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
 from snaploom.output.replacement import restate
+from snaploom.output.tablemove import move_table
 from snaploom.sources.tables.iceberg import IcebergLibrary
 from snaploom.spark.jvm import jvm_of
 
@@ -117,16 +119,32 @@ class Lake:
     def name(self) -> str:
         return f"{self.catalog}.{self.namespace}.wide"
 
-    def folder(self, alias: str = "") -> Folder:
-        """The output's folder, with a client of its own, which may know the catalog by an alias."""
-        settings = SETTINGS.model_copy(
-            update={"data_format": "ICEBERG", "data_compression": "ZSTD", "table": self.name}
-        )
+    def settings(self, table: str | None) -> FolderSettings:
+        """Settings of the output, whose table is in its folder where there is no name."""
+        formats = {"data_format": "ICEBERG", "data_compression": "ZSTD"}
+        return SETTINGS.model_copy(update={**formats, "table": table})
+
+    def library(self, alias: str = "") -> IcebergLibrary:
+        """A client of its own, which may know the catalog by an alias."""
         library = IcebergLibrary(self.spark)
         if alias:
             library._catalogs[self.catalog] = library._open(alias)
+        return library
+
+    def folder(self, alias: str = "", *, is_moved: bool = True) -> Folder:
+        """The output's folder, with a client of its own."""
+        settings, library = self.settings(self.name if is_moved else None), self.library(alias)
         store = open_store(str(self.place), create=True)
         return prepare_folder(store, settings, IDENTITY, a_run(start=now()), library=library)
+
+    def move(self, alias: str = "") -> None:
+        """Move the table from the folder to the catalog."""
+        store, run, library = (
+            open_store(str(self.place), create=False),
+            a_run(start=now()),
+            self.library(alias),
+        )
+        move_table(store, self.settings(self.name), IDENTITY, run, library)
 
     def rows(self) -> list[tuple[int, int]]:
         self.spark.catalog.refreshTable(self.name)
@@ -256,6 +274,40 @@ def test_two_writers_at_once_publish_each_snapshot_once(lake: Lake, days: tuple[
     assert lake.rows() == sorted((day, value) for day in set(days) for value in (1, 2))
 
 
+@pytest.mark.parametrize("what", ["answer", "500"], ids=["answers", "requests"])
+def test_move_cut_off_at_any_request_is_ended_by_the_next(lake: Lake, what: str) -> None:
+    for number in count(1):
+        each = replace(lake, place=lake.place / str(number), namespace=f"{lake.namespace}_{number}")
+        published(each.folder(is_moved=False), 0, 1, 2)
+        is_ended = False
+        with each.behind(all_lost_from(number, what)), suppress(SnaploomError):
+            each.move()
+            is_ended = True
+        each.move()
+        published(each.folder(), 1, 3)
+        assert each.rows() == [(0, 1), (0, 2), (1, 3)]
+        if is_ended:
+            break
+    assert number > 3
+
+
+def test_moved_table_has_its_tags_and_two_moves_at_once_are_one(lake: Lake) -> None:
+    late = lake.folder(is_moved=False)
+    published(late, 0, 1, 2)
+    table = lake.library().at(f"file://{lake.place}/iceberg")
+    table.manageSnapshots().createTag("audit", table.currentSnapshot().snapshotId()).commit()
+    published(late, 1, 3)
+    with ThreadPoolExecutor(2) as pool:
+        aliases = ["", "hive2" if lake.catalog == "hive" else ""]
+        list(pool.map(lake.move, aliases))
+    with pytest.raises(PublicationError, match="has moved to a catalog"):
+        published(late, 2, 4)
+    published(lake.folder(), 2, 5)
+    assert lake.rows() == [(0, 1), (0, 2), (1, 3), (2, 5)]
+    tagged = lake.spark.sql(f"SELECT a FROM {lake.name} VERSION AS OF 'audit'")
+    assert sorted(row.a for row in tagged.collect()) == [1, 2]
+
+
 @pytest.mark.parametrize("lake", ["hive"], indirect=True)
 @pytest.mark.parametrize(
     ("before", "fault", "found"),
@@ -280,9 +332,7 @@ def test_lock_that_another_keeps_is_an_error_and_nothing_is_published(
 
 
 @pytest.mark.parametrize("lake", ["hive"], indirect=True)
-def test_metastore_that_keeps_types_of_columns_is_refused_with_its_setting(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_metastore_that_keeps_types_of_columns_is_refused_with_its_setting(lake, tmp_path):
     def lists(uri: str) -> WriteResult:
         array = '{"type":"array","elementType":"long","containsNull":true}'
         return replace(writer(folder, [1])(uri), schema=SCHEMA.replace('"long"', array))
@@ -360,9 +410,7 @@ def test_compaction_and_expiry_by_others_harm_neither_table_nor_folder(lake: Lak
 
 
 @pytest.mark.parametrize("lake", ["jdbc"], indirect=True)
-def test_password_comes_from_the_environment_and_is_shown_nowhere(
-    lake: Lake, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_password_comes_from_the_environment_and_is_shown_nowhere(lake, postgres, monkeypatch):
     library = IcebergLibrary(lake.spark)
     url = jdbc_catalog(postgres.port, "env:LAKE_PASSWORD")
     for _ in redirected(lake.spark, catalog_settings("jdbc", **url)):

@@ -358,9 +358,7 @@ def _single_source(shop: Shop) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["rest", "jdbc", "hive"], indirect=True)
-def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(
-    spark, kind, shop
-) -> None:
+def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(spark, kind, shop):
     shop.run()
     name = f"{kind.catalog}.{kind.name}"
     result = snaploom("check", "wide", "-f", shop.write(), "-o", "json")
@@ -373,10 +371,40 @@ def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed
     assert (result.code, found) == (1, [("TABLE", SECOND_DAY)])
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
-def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
-    spark, kind, shop
+@pytest.mark.parametrize("kind", ["folder"], indirect=True)
+@pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive"])
+def test_table_that_moves_to_a_catalog_is_read_and_published_there(
+    spark, kind, shop, catalog: str
 ) -> None:
+    last = shop.folder / "orders" / f"{DAYS[2]}.parquet"
+    later = last.rename(shop.folder / "later.parquet")
+    assert published(shop) == list(DAYS[:2])
+    files = sorted((shop.published / "data").rglob("*.parquet"))
+    later.rename(last)
+    moved = Kind(spark, kind.endpoint, catalog)
+    shop.set("wide", "outputFolder.table", moved.declared["table"])
+    early = shop.run()
+    assert (early.code, "'snaploom migrate'" in early.err) == (2, True), early.err
+    result = snaploom("migrate", "wide", "-f", shop.write(), "-o", "json")
+    assert (result.code, result.document["snapshots"]) == (0, 2), result.err
+    assert sorted((shop.published / "data").rglob("*.parquet")) == files
+    assert rows(moved.table(shop.published)) == expected(DAYS[:2])
+    assert published(shop) == [DAYS[2]]
+    found = rows(moved.table(shop.published))
+    assert found == rows(read(spark, str(shop.published))) == expected()
+    assert moved.without_spark(shop.published) == [found] * 3
+    checked = snaploom("check", "wide", "-f", shop.write(), "-o", "json").document
+    assert (checked["table"]["isChecked"], checked["faults"]) == (True, [])
+    assert rows(kind.table(shop.published)) == expected(DAYS[:2])
+    shop.documents += [document("DataSource", "by-place", kind.source(shop.published))]
+    put(shop.raw("wide")["spec"], "dataModel.rootDataSource.dataSource", "by-place")
+    put(shop.raw("wide")["spec"], "outputFolder", {"folderUri": f"file://{shop.folder}/second/"})
+    refused = shop.run()
+    assert (refused.code, "has moved to a catalog" in refused.out + refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
+def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(spark, kind, shop):
     shop.run()
     before, roll_back = rows(kind.table(shop.published)), kind.rollback(shop.published)
     shop.day("orders", ORDERS[:1], SECOND_DAY)
@@ -392,9 +420,7 @@ def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(
     assert rows(kind.table(shop.published)) == rows(read(spark, str(shop.published))) != before
 
 
-def test_output_is_a_source_of_another_one_which_has_its_turn_after_it(
-    spark, kind, shop, tmp_path
-) -> None:
+def test_output_is_a_source_of_another_one_which_has_its_turn_after_it(spark, kind, shop, tmp_path):
     query = {
         "dataSource": "wide-table",
         "alias": "w",

@@ -192,9 +192,7 @@ def test_table_of_a_catalog_is_read_at_one_version(spark, tmp_path, catalog) -> 
 
 
 @pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive"])
-def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(
-    spark, tmp_path, catalog
-) -> None:
+def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(spark, tmp_path, catalog):
     shop = Shop(tmp_path).with_data()
     source = in_catalog(catalog)
     name = made_in_catalog(spark, source, tmp_path / "levels")

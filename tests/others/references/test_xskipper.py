@@ -189,9 +189,7 @@ def test_a_store_is_carried_on_in_turn(spark: SparkSession, xskipper: Peer, tmp_
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_encrypted_stores_are_read_on_both_sides(
-    spark: SparkSession, xskipper: Peer, data: str, tmp_path: Path, is_plain: bool
-) -> None:
+def test_encrypted_stores_are_read_on_both_sides(spark, xskipper, data, tmp_path, is_plain):
     keys = ParquetKeys(MemoryKeyService(KEYS))
     xskipper.ask("keys", keys={k: base64.b64encode(v).decode() for k, v in KEYS.items()})
     their_store, subject = str(tmp_path / "theirs"), PathName("parquet", data, ())

@@ -56,9 +56,7 @@ def test_queries_without_conditions_are_refused(spark: SparkSession, plane: str)
         advice(spark, plane, "SELECT 1")
 
 
-def test_what_is_advised_can_be_applied_and_skips(
-    spark: SparkSession, plane: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_what_is_advised_can_be_applied_and_skips(spark, plane, tmp_path, capsys):
     log = tmp_path / "queries.sql"
     log.write_text("id BETWEEN 100 AND 200\nid = 7\n")
     command = ["index", "advise", plane, "--log", str(log), "--location", str(tmp_path / "indexes")]
@@ -81,9 +79,7 @@ def test_what_is_advised_can_be_applied_and_skips(
     disable(spark)
 
 
-def test_the_command_sorts(
-    spark: SparkSession, plane: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_sorts(spark, plane, tmp_path, capsys):
     command = ["index", "sort", plane, str(tmp_path / "new"), "--by", "x", "--by", "y"]
     assert run_command([*command, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 16_000
@@ -97,9 +93,7 @@ def test_sizes_and_counts_that_mean_nothing_are_refused(plane: str, tmp_path: Pa
     assert run_command(["index", "advise", plane, "--files", "0"]) == 2
 
 
-def test_analyze_answers_with_the_indexes_that_would_help(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_analyze_answers_with_the_indexes_that_would_help(spark, tmp_path):
     data = Lake(tmp_path).fill().data
     advised = sql(spark, f"ANALYZE SKIPPING INDEX ON parquet.`{data}`")
     assert advised.columns == list(ADVICE_COLUMNS)

@@ -53,9 +53,7 @@ def by_curve(spark: SparkSession, plane: str, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("curve", [Curve.ZORDER, Curve.HILBERT])
-def test_a_curve_makes_ranges_of_either_column_skip_half(
-    spark: SparkSession, plane: str, by_curve, curve: Curve
-):
+def test_a_curve_makes_ranges_of_either_column_skip_half(spark, plane, by_curve, curve):
     unsorted, target = (open_path(spark, uri, "parquet") for uri in (plane, by_curve[curve].uri))
     ranges = [("x", 4000, 4160), ("y", 800.0, 816.0)]
     assert [share_skipped(unsorted, *each) for each in ranges] == [0.0, 0.0]
@@ -120,9 +118,7 @@ def folders(root: Path) -> Sequence[str]:
     ("file_format", "options"),
     [("csv", {"header": "true", "inferSchema": "true"}), ("json", {}), ("orc", {})],
 )
-def test_other_formats_are_sorted_too(
-    spark: SparkSession, plane: str, tmp_path: Path, file_format: str, options: dict[str, str]
-):
+def test_other_formats_are_sorted_too(spark, plane, tmp_path, file_format, options):
     rows = spark.read.parquet(plane).select("id", "x", "y", "name")
     rows.write.format(file_format).options(**options).save(str(tmp_path / "old"))
     target = open_path(spark, str(tmp_path / "old"), file_format, options)
@@ -147,9 +143,7 @@ def test_what_is_read_is_never_written_to(spark: SparkSession, plane: str, place
 
 
 @pytest.mark.parametrize("is_source", [True, False])
-def test_published_folders_are_left_to_their_manifest(
-    spark: SparkSession, tmp_path: Path, is_source: bool
-):
+def test_published_folders_are_left_to_their_manifest(spark, tmp_path, is_source):
     published, other = tmp_path / "output" / "data", tmp_path / "other"
     old, new = (published, other / "new") if is_source else (other, published / "new")
     spark.range(10).write.parquet(str(old))
@@ -164,9 +158,7 @@ def test_published_folders_are_left_to_their_manifest(
     ("columns", "message"),
     [(("extra",), "no index"), (("nothing",), "no column"), (("x", "X"), "cannot be sorted by")],
 )
-def test_columns_without_an_order_are_refused(
-    spark: SparkSession, plane: str, tmp_path: Path, columns: tuple[str, ...], message: str
-):
+def test_columns_without_an_order_are_refused(spark, plane, tmp_path, columns, message):
     with pytest.raises(IndexNotPossible, match=message):
         sort_into(open_path(spark, plane, "parquet"), str(tmp_path / "new"), SortRequest(columns))
     assert list(tmp_path.iterdir()) == []

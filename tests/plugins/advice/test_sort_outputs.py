@@ -71,9 +71,7 @@ def kept(spark: SparkSession, root: Path, condition: str) -> tuple[int, int, int
     return rows, decided.files, decided.kept_files
 
 
-def test_a_selective_query_reads_fewer_files_afterwards(
-    spark: SparkSession, tmp_path: Path, base: str
-) -> None:
+def test_a_selective_query_reads_fewer_files_afterwards(spark, tmp_path, base):
     root = tmp_path / "flights"
     published_folder(spark, root)
     files = PathName("parquet", f"{root}/data")
@@ -114,18 +112,14 @@ def test_an_index_names_the_output_that_it_is_about(spark: SparkSession, loom: L
     assert "were not refreshed" not in result.out
 
 
-def test_a_folder_without_declarations_does_not_refresh_indexes(
-    spark: SparkSession, loom: Loom
-) -> None:
+def test_a_folder_without_declarations_does_not_refresh_indexes(spark, loom):
     loom.weave(spark)
     result = snaploom("index", "sort", loom.uri, "--by", "data.id", "--acknowledge-readers")
     assert result.code == 0, result.err
     assert "were not refreshed" in result.out
 
 
-def test_a_folder_of_other_settings_is_refused_and_unchanged(
-    spark: SparkSession, loom: Loom
-) -> None:
+def test_a_folder_of_other_settings_is_refused_and_unchanged(spark, loom):
     loom.weave(spark)
     before = loom.state()
     loom.folder = {"dataFormat": "AVRO"}
@@ -140,9 +134,7 @@ def test_an_output_that_never_ran_has_nothing_to_sort(loom: Loom) -> None:
     assert not loom.out.exists()
 
 
-def test_the_next_run_and_retention_go_on_from_the_new_versions(
-    spark: SparkSession, loom: Loom
-) -> None:
+def test_the_next_run_and_retention_go_on_from_the_new_versions(spark, loom):
     loom.weave(spark)
     assert sort(loom, OUTPUT).code == 0
     loom.write("order", 3, ids(7))

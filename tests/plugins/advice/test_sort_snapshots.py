@@ -126,9 +126,7 @@ def test_the_json_document_lists_what_was_done(spark: SparkSession, tmp_path: Pa
     assert [one["fileCount"] for one in listed["snapshots"]] == [1]
 
 
-def test_garbage_collection_after_grace_removes_the_old_files_and_no_others(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_garbage_collection_after_grace_removes_the_old_files_and_no_others(spark, tmp_path):
     folder = published_folder(spark, tmp_path)
     old = state_of(tmp_path).live_files
     sort(tmp_path)
@@ -140,9 +138,7 @@ def test_garbage_collection_after_grace_removes_the_old_files_and_no_others(
 
 
 @pytest.mark.parametrize("data_format", [DataFormat.AVRO, DataFormat.JSONL])
-def test_other_formats_are_sorted_too(
-    spark: SparkSession, tmp_path: Path, data_format: DataFormat
-) -> None:
+def test_other_formats_are_sorted_too(spark, tmp_path, data_format):
     published_folder(spark, tmp_path, data_format)
     before = read(spark, str(tmp_path)).collect()
     document = sort(tmp_path, by="price")
@@ -170,9 +166,7 @@ def test_nothing_happens_without_the_acknowledgement(unsorted: Path) -> None:
         (("--by", "price", "--snapshot", "2031-01-01"), 2, "not a time"),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(
-    spark: SparkSession, unsorted: Path, options: tuple[str, ...], code: int, message: str
-) -> None:
+def test_what_cannot_be_done_changes_nothing(spark, unsorted, options, code, message):
     result = snaploom("index", "sort", unsorted, NO_PROBLEM, *options)
     assert (result.code, message in result.err) == (code, True), result.err
     assert state_of(unsorted).seq == 3
@@ -245,9 +239,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     return happens
 
 
-def test_snapshot_that_retention_deletes_meanwhile_stays_deleted(
-    spark: SparkSession, tmp_path: Path, meanwhile: Callable[[Callable[[], object]], None]
-) -> None:
+def test_snapshot_that_retention_deletes_meanwhile_stays_deleted(spark, tmp_path, meanwhile):
     folder = published_folder(spark, tmp_path, snapshots=2)
     meanwhile(lambda: bury(open_folder(folder.store)))
     result = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
@@ -260,9 +252,7 @@ def test_snapshot_that_retention_deletes_meanwhile_stays_deleted(
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
 
 
-def test_of_two_sorts_one_wins_and_the_other_leaves_nothing(
-    spark: SparkSession, tmp_path: Path, meanwhile: Callable[[Callable[[], object]], None]
-) -> None:
+def test_of_two_sorts_one_wins_and_the_other_leaves_nothing(spark, tmp_path, meanwhile):
     folder = published_folder(spark, tmp_path)
     winner: list[SnapshotsSorted] = []
     meanwhile(lambda: winner.append(sort_quietly(tmp_path, SortRequest(("price",)))))

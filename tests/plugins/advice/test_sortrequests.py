@@ -44,9 +44,7 @@ def test_outcome_is_shown_to_people_and_to_programs() -> None:
 
 
 @pytest.mark.parametrize(("left", "is_complete"), [((), True), ((EMPTY,), True), ((GONE,), False)])
-def test_only_what_should_have_been_sorted_is_missed(
-    left: tuple[LeftSnapshot, ...], is_complete: bool
-) -> None:
+def test_only_what_should_have_been_sorted_is_missed(left, is_complete):
     assert SnapshotsSorted("file:///out/", "run", (), left).is_complete == is_complete
 
 
@@ -83,9 +81,7 @@ def test_declared_output_brings_its_folder(tmp_path: Path) -> None:
         (("--file-size", "0"), "so small"),
     ],
 )
-def test_requests_are_looked_at_before_spark_starts(
-    tmp_path: Path, more: tuple[str, ...], message: str
-) -> None:
+def test_requests_are_looked_at_before_spark_starts(tmp_path, more, message):
     published(a_folder(open_store(str(tmp_path), create=True)))
     result = snaploom("index", "sort", tmp_path, "--by", "data.id", *more)
     assert (result.code, message in result.err) == (2, True), result.err

@@ -103,9 +103,7 @@ def test_the_share_of_rows_is_that_of_an_as_of_join(tmp_path: Path) -> None:
     ],
     ids=["until", "last day", "overlap"],
 )
-def test_ends_are_proposed_only_where_intervals_follow_each_other(
-    tmp_path: Path, hours: float, until: str, remark: str
-) -> None:
+def test_ends_are_proposed_only_where_intervals_follow_each_other(tmp_path, hours, until, remark):
     result = found(tmp_path, orders=orders(), rates=rates(last_day=hours))
     assert rule(result) == f"newest valid_from at or before ordered_at{until}, in UTC"
     assert remark in proposed(result)[0].evidence

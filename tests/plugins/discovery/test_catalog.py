@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import snaploom
 from support.servers.databases import make_duckdb
-from support.servers.mariadbserver import DATABASE, MariaDb
+from support.servers.mariadbserver import DATABASE
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 
 from snaploom.plugins.discovery import databases
@@ -72,27 +72,21 @@ def test_tables_have_their_declared_keys_and_first_rows(url: str, spark: SparkSe
     assert (len(lines.sample), lines.rows) == (200, 200)
 
 
-def test_tables_beyond_the_bound_are_left_out(
-    url: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_beyond_the_bound_are_left_out(url, spark, monkeypatch):
     monkeypatch.setattr(databases, "MOST_TABLES", 2)
     found = content(url)
     assert len(found.tables) == 2
     assert {each.why for each in found.left_out} == {"only 2 tables are looked into"}
 
 
-def test_rows_beyond_the_bound_are_not_read(
-    url: str, spark: SparkSession, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_beyond_the_bound_are_not_read(url, spark, postgres, monkeypatch):
     monkeypatch.setattr(databases, "DATABASE_ROWS", 50)
     postgres.run("ANALYZE")
     (lines,) = [table for table in content(url).tables if table.name == "lines"]
     assert (len(lines.sample), lines.rows) == (50, 200)
 
 
-def test_a_database_answers_for_rows_that_were_not_read(
-    url: str, spark: SparkSession, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_answers_for_rows_that_were_not_read(url, spark, postgres, monkeypatch):
     monkeypatch.setattr(databases, "DATABASE_ROWS", 20)
     schema = url.partition("currentSchema=")[2]
     postgres.run(f"UPDATE {schema}.orders SET ship_to = NULL WHERE no > 50")
@@ -105,9 +99,7 @@ def test_a_database_answers_for_rows_that_were_not_read(
     assert sold_to.evidence.endswith("all rows")
 
 
-def test_a_database_becomes_declarations_that_validate_and_plan(
-    url: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_database_becomes_declarations_that_validate_and_plan(url, spark, tmp_path):
     result = snaploom("init", tmp_path / "model", "--from", url)
     assert result.code == 0, result.err
     assert "5 tables read" in result.out
@@ -153,9 +145,7 @@ INSERT INTO Sales VALUES (10, 1, 5), (11, 2, 6), (12, 2, 7);"""
 
 
 @pytest.mark.parametrize("driver", ["mariadb", "mysql"])
-def test_tables_of_mariadb_have_their_declared_keys(
-    mariadb: MariaDb, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, driver: str
-) -> None:
+def test_tables_of_mariadb_have_their_declared_keys(mariadb, spark, monkeypatch, driver):
     mariadb.run(f"DROP TABLE IF EXISTS Sales; DROP TABLE IF EXISTS Buyers; {SHOP}")
     monkeypatch.setenv("SHOP_DB_USER", USER)
     monkeypatch.setenv("SHOP_DB_PASSWORD", PASSWORD)

@@ -83,9 +83,7 @@ def test_events_at_the_root_are_divided_by_their_day(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("form", "pattern"), [("%d.%m.%Y", "dd.MM.yyyy"), ("%Y-%m", "yyyy-MM")])
-def test_days_of_events_may_be_written_in_other_ways(
-    tmp_path: Path, form: str, pattern: str
-) -> None:
+def test_days_of_events_may_be_written_in_other_ways(tmp_path, form, pattern):
     months = [date(2026, 1 + n, 1) for n in range(6)]
     rows = sales(sale_date=lambda n: months[n % 6].strftime(form))
     settings = snapshot(found(tmp_path, sales=rows), "sales")
@@ -97,9 +95,7 @@ def test_days_of_events_may_be_written_in_other_ways(
     [("%m/%d/%Y", 9, 0), ("%-m/%-d/%y", 9, 0), ("%d.%m.%Y", 9, 0), ("%b %d %Y", 1, 0),
      ("%m/%d/%Y", 1, 1), ("%d.%m.%Y", 1, 1)],
 )  # fmt: skip
-def test_all_values_of_a_column_decide_its_order(
-    tmp_path: Path, form: str, first: int, guesses: int
-) -> None:
+def test_all_values_of_a_column_decide_its_order(tmp_path, form, first, guesses):
     days = [date(2026, 3, first + n) for n in range(6)]
     result = found(tmp_path, sales=sales(sale_date=lambda n: days[n % 6].strftime(form)))
     (profile,) = result.profiles
@@ -135,9 +131,7 @@ def test_events_below_a_root_keep_all_of_their_rows(tmp_path: Path) -> None:
     ],
     ids=["of birth", "with NULL", "as many as rows", "several", "of validity"],
 )  # fmt: skip
-def test_dates_of_something_else_are_no_snapshots(
-    tmp_path: Path, columns: dict[str, object]
-) -> None:
+def test_dates_of_something_else_are_no_snapshots(tmp_path, columns):
     assert snapshot(found(tmp_path, sales=sales(**columns)), "sales") is None
 
 

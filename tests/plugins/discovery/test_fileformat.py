@@ -24,7 +24,6 @@ from snaploom.plugins.discovery.dates import (
     STRING,
     TIMESTAMP,
     UNSIGNED,
-    ColumnType,
 )
 from snaploom.plugins.discovery.discover import discover
 from snaploom.plugins.discovery.foundfiles import NotRecognised, csv_format, json_format
@@ -54,18 +53,14 @@ _TEXTS = st.text(
         (b'id,text\n1,"a \\"b\\", c"\n', {"header": "true", "escape": "\\"}, ("id", "text")),
     ],
 )  # fmt: skip
-def test_csv_is_recognised(
-    content: bytes, options: dict[str, str], columns: tuple[str, ...]
-) -> None:
+def test_csv_is_recognised(content, options, columns):
     found = csv_format(content, is_whole=True)
     assert found.options == options
     assert found.columns == columns
 
 
 @given(st.lists(st.tuples(_TEXTS, _TEXTS, st.integers()), min_size=2), st.sampled_from(",;|\t"))
-def test_what_python_writes_as_csv_is_recognised(
-    rows: list[tuple[str, str, int]], separator: str
-) -> None:
+def test_what_python_writes_as_csv_is_recognised(rows, separator):
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([("first", "second", "third"), *rows])
@@ -122,9 +117,7 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["9" * 21], STRING, None),
     ],
 )
-def test_types_hold_every_value(
-    tmp_path: Path, values: list[str | None], kind: ColumnType, null: str | None
-) -> None:
+def test_types_hold_every_value(tmp_path, values, kind, null):
     rows = "".join("7," + ("" if v is None else f'"{v}"') + "\n" for v in values)
     found = profile(tmp_path, a__csv="n,v\n" + rows)
     assert found.column("v").type == kind
@@ -161,9 +154,7 @@ def test_types_hold_every_value(
              {"name": "'\"", "dataType": {"boolean": {}}}]}}}]}}),
     ],
 )  # fmt: skip
-def test_types_of_json_are_those_of_all_values(
-    tmp_path: Path, lines: list[str], kind: dict[str, object]
-) -> None:
+def test_types_of_json_are_those_of_all_values(tmp_path, lines, kind):
     found = profile(tmp_path, a__json="".join(f'{{"n": 1, "v": {line}}}\n' for line in lines))
     dumped = found.column("v").type.data_type.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude_unset=True
@@ -196,7 +187,7 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("region_code", STRING), ("price", DOUBLE)])
-def test_codes_with_a_point_keep_their_digits(tmp_path: Path, name: str, kind: ColumnType) -> None:
+def test_codes_with_a_point_keep_their_digits(tmp_path, name, kind):
     found = profile(tmp_path, a__csv=f"n,{name}\n1,11.01\n2,11.10\n")
     assert found.column(name).type == kind
 
@@ -251,9 +242,7 @@ def zstd(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "zst"])
-def test_text_that_unpacks_to_too_much_is_read_in_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
+def test_text_that_unpacks_to_too_much_is_read_in_part(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(samples, "SOURCE_BYTES", 100_000)
     packed = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}[ending](
         b"id,name\n" + b"1,a\n" * 10**6
@@ -265,9 +254,7 @@ def test_text_that_unpacks_to_too_much_is_read_in_part(
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_of_many_files_some_at_equal_distances_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
+def test_of_many_files_some_at_equal_distances_are_read(tmp_path, monkeypatch, ending):
     for day in range(1, 29):
         table = pa.table({"id": list(range(1000 * day, 1000 * day + 500)), "day": [day] * 500})
         path = tmp_path / f"a-2026-01-{day:02d}.{ending}"
@@ -331,9 +318,7 @@ _BEGINNINGS = (
     st.sampled_from(_BEGINNINGS),
     st.binary(max_size=60),
 )
-def test_bytes_of_any_kind_are_a_source_or_one_error(
-    tmp_path_factory: pytest.TempPathFactory, ending: str, beginning: bytes, rest: bytes
-) -> None:
+def test_bytes_of_any_kind_are_a_source_or_one_error(tmp_path_factory, ending, beginning, rest):
     folder = tmp_path_factory.mktemp("bytes")
     (folder / f"a.{ending}").write_bytes(beginning + rest)
     with suppress(SourceNotReadable):

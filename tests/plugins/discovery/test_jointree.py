@@ -88,9 +88,7 @@ def test_sources_that_nothing_leads_to_are_left_out(tmp_path: Path) -> None:
         ([], Unit.DAY, TimeOffset(day=1)),
     ],
 )
-def test_the_interval_follows_the_rhythm_of_the_root(
-    days: list[float], unit: Unit, length: TimeOffset
-) -> None:
+def test_the_interval_follows_the_rhythm_of_the_root(days, unit, length):
     assert interval_of([FIRST + timedelta(days=day) for day in days], unit).length == length
 
 
@@ -107,9 +105,7 @@ def test_the_interval_follows_the_rhythm_of_the_root(
         ([], [], TimeOffset(), TimeOffset(), False),
     ],
 )
-def test_windows_hold_the_newest_snapshot_of_every_time(
-    root: list[int], child: list[int], before: TimeOffset, after: TimeOffset, may_miss: bool
-) -> None:
+def test_windows_hold_the_newest_snapshot_of_every_time(root, child, before, after, may_miss):
     times = [[FIRST + timedelta(days=day) for day in days] for days in (root, child)]
     window = window_of(*times)
     assert (window.before, window.after, window.may_miss) == (before, after, may_miss)

@@ -83,9 +83,7 @@ def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
     ids=["a day is missing", "two months", "a whole month"],
 )
 @pytest.mark.parametrize("folder", ["2026/{:02}", "year=2026/month={}"])
-def test_day_in_a_name_below_year_and_month_is_found(
-    tmp_path: Path, months: dict[int, Sequence[int]], folder: str
-) -> None:
+def test_day_in_a_name_below_year_and_month_is_found(tmp_path, months, folder):
     dates = [(month, day) for month, days in months.items() for day in days]
     names = [f"visits/{folder.format(month)}/visits-{day:02}.csv" for month, day in dates]
     found = layouts(tmp_path, *names)["visits"]
@@ -103,9 +101,7 @@ def test_day_in_a_name_below_year_and_month_is_found(
     ],
     ids=["counted from 1", "two numbers", "the same every month", "no day of February"],
 )
-def test_number_in_a_name_that_may_be_of_a_part_is_no_day(
-    tmp_path: Path, months: dict[int, Sequence[int]]
-) -> None:
+def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
     dates = [(month, day) for month, days in months.items() for day in days]
     names = [f"visits/2026/{month:02}/visits-{day:02}.csv" for month, day in dates]
     found = layouts(tmp_path, *names)["visits"]
@@ -257,9 +253,7 @@ def written(days: Iterable[date], form: str, separator: str, place: str) -> list
     separator=st.sampled_from(["-", "_", ".", " "]),
     place=st.sampled_from(PLACES),
 )
-def test_days_of_names_are_found_whatever_their_form(
-    start: date, gaps: list[int], form: str, separator: str, place: str
-) -> None:
+def test_days_of_names_are_found_whatever_their_form(start, gaps, form, separator, place):
     days = [start + timedelta(days=sum(gaps[:n])) for n in range(len(gaps) + 1)]
     shows_order = any(day.day > 12 for day in days)
     assume(shows_order or not form.startswith("%Y-%d"))

@@ -7,7 +7,6 @@ import pytest
 from plugins.discovery.domains import DOMAINS, domain
 from plugins.discovery.quality import judged
 from plugins.discovery.warehouses import warehouse
-from support.discovery.datasetfiles import DataSet
 from support.discovery.stars import star, write_tables
 
 from snaploom.plugins.discovery.discover import Discovery, discover
@@ -31,9 +30,7 @@ def links(result: Discovery) -> set[str]:
     ],
     ids=lambda data: data.name,
 )
-def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
-    tmp_path: Path, data: DataSet
-) -> None:
+def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(tmp_path, data):
     data.write(tmp_path)
     result = discover([str(tmp_path)], "file:///m/")
     stated = {guess.what.removesuffix(" refers to") for guess in result.guesses}
@@ -45,9 +42,7 @@ def test_keys_that_all_count_from_one_have_no_silent_wrong_parent(
 
 
 @pytest.mark.parametrize(("values", "is_stated"), [(40, False), (43, False), (50, True)])
-def test_numbers_beyond_a_sequence_of_keys_make_a_reference_a_guess(
-    tmp_path: Path, values: int, is_stated: bool
-) -> None:
+def test_numbers_beyond_a_sequence_of_keys_make_a_reference_a_guess(tmp_path, values, is_stated):
     lines = f"line_no,hero_id%{values} 400"
     result = found(tmp_path, heroes="hero_id,legs%3 40", lines=lines)
     assert links(result) == {"lines.hero_id > heroes.hero_id"}
@@ -87,9 +82,7 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),
     ],
 )
-def test_keys_that_might_count_something_else_are_a_guess(
-    tmp_path: Path, tables: dict[str, str], stated: str
-) -> None:
+def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stated):
     result = found(tmp_path, **tables)
     assert len(links(result)) == 1
     assert [guess.what for guess in result.guesses] == [f"{stated} refers to"] * bool(stated)
@@ -155,9 +148,7 @@ def test_a_register_that_may_be_another_one_hides_no_parent(tmp_path: Path) -> N
     assert {*guess.others} | {guess.chosen} >= {"units.unit_id", "measure_units.unit_id"}
 
 
-def test_a_key_that_is_called_so_comes_before_one_that_has_most_of_its_values(
-    tmp_path: Path,
-) -> None:
+def test_a_key_that_is_called_so_comes_before_one_that_has_most_of_its_values(tmp_path):
     systems, frames = (range(4000, 4280, step) for step in (7, 9))
     for name, header, codes in (
         ("x_coordinatesystem", "coord_sys_code", systems),
@@ -230,9 +221,7 @@ def test_an_answer_decides_between_two_parents(tmp_path: Path, answer: str) -> N
     assert not any("calls.demo_id" in guess.what for guess in result.guesses)
 
 
-def test_of_parents_with_equal_names_the_one_whose_keys_are_used_is_a_guess(
-    tmp_path: Path,
-) -> None:
+def test_of_parents_with_equal_names_the_one_whose_keys_are_used_is_a_guess(tmp_path):
     twins = {**TWINS, "demo_b": "demo_id,y%3 4000"}
     result = found(tmp_path, **twins)
     assert "calls.demo_id > demo_a.demo_id" in links(result)
@@ -281,16 +270,12 @@ def test_a_bridge_joins_both_sides(tmp_path: Path) -> None:
         ("pages", "page_number", False),
     ],
 )
-def test_rows_refer_to_rows_of_their_own_table(
-    tmp_path: Path, table: str, column: str, is_self: bool
-) -> None:
+def test_rows_refer_to_rows_of_their_own_table(tmp_path, table, column, is_self):
     result = found(tmp_path, **{table: f"id,{column}%15,age%4 60"})
     assert (f"{table}.{column} > {table}.id" in links(result)) is is_self
 
 
-def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(
-    tmp_path: Path,
-) -> None:
+def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(tmp_path):
     rows = [f"{n}{side},{n if side else ''}" for n in range(1, 20) for side in ("", "N", "S")]
     (tmp_path / "stops.csv").write_text("\n".join(["stop_id,parent_station", *rows]) + "\n")
     result = discover([str(tmp_path)], "file:///m/")
@@ -310,9 +295,7 @@ def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(
         ("node_visits%40,node_age%40", None),
     ],
 )
-def test_roles_are_known_by_the_columns_beside_them(
-    tmp_path: Path, columns: str, are_sure: bool | None
-) -> None:
+def test_roles_are_known_by_the_columns_beside_them(tmp_path, columns, are_sure):
     result = found(tmp_path, nodes="node_id,x%7 40", links=f"link_no,{columns} 400")
     names = [column.partition("%")[0] for column in columns.split(",")]
     wanted = set() if are_sure is None else {f"links.{name} > nodes.node_id" for name in names}
@@ -322,9 +305,7 @@ def test_roles_are_known_by_the_columns_beside_them(
 
 
 @pytest.mark.parametrize(("unknown", "is_joined"), [("0", True), ("-1", True), ("9000", False)])
-def test_a_member_for_unknown_is_no_missing_key(
-    tmp_path: Path, unknown: str, is_joined: bool
-) -> None:
+def test_a_member_for_unknown_is_no_missing_key(tmp_path, unknown, is_joined):
     write_tables(tmp_path / "data", brands="brand_id,x%7 40")
     rows = [f"{n},{unknown if n % 2 else n % 3 // 2 + 7}" for n in range(90)]
     text = "\n".join(["item_no,brand_id", *(row.replace(",8", ",7") for row in rows)])
@@ -359,9 +340,7 @@ def test_several_columns_refer_in_several_roles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("column", "is_joined"), [("channel", True), ("w", False)])
-def test_a_number_is_a_part_of_a_key_if_the_table_is_called_so(
-    tmp_path: Path, column: str, is_joined: bool
-) -> None:
+def test_a_number_is_a_part_of_a_key_if_the_table_is_called_so(tmp_path, column, is_joined):
     result = found(
         tmp_path,
         channels=f"device_id%30,{column}%7,unit%2 210", readings=f"device_id%30,{column}%7,v%9 400",
@@ -441,9 +420,7 @@ def test_structs_that_rows_share_are_bounded_in_all(tmp_path: Path) -> None:
         ("AB{}-", "REMOVE_DASHES"),
     ],
 )
-def test_keys_that_are_spelt_in_two_ways_are_normalized_as_a_guess(
-    tmp_path: Path, spelt: str, steps: str
-) -> None:
+def test_keys_that_are_spelt_in_two_ways_are_normalized_as_a_guess(tmp_path, spelt, steps):
     plain = {"TRIM": "ab{}", "UPPER": "AB-{}", "REMOVE_DASHES": "AB{}"}.get(steps, "{}")
     for name, form, rows in (("orders", spelt, 60), ("customers", plain, 30)):
         lines = [f'{n},"{form.format(n % 30)}"' for n in range(rows)]
@@ -465,9 +442,7 @@ def test_a_second_name_of_a_row_is_no_reference_to_another_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("size", "start", "is_asked"), [(3, 1, True), (2, 2, False)])
-def test_a_list_that_numbers_its_own_rows_is_a_question(
-    tmp_path: Path, size: int, start: int, is_asked: bool
-) -> None:
+def test_a_list_that_numbers_its_own_rows_is_a_question(tmp_path, size, start, is_asked):
     ways = [f"{n + 900},{n // size + 1},{n % size + start}" for n in range(60)]
     huts = [f"{n // 5 + 1},{n % 5 + 1},{n % 7}" for n in range(150)]
     (tmp_path / "ways.csv").write_text("\n".join(["way_id,trail_id,seq", *ways]) + "\n")

@@ -32,9 +32,7 @@ def numbers(values: list[int | None]) -> Values:
 
 
 @given(_NUMBERS, _NUMBERS, st.booleans())
-def test_inclusion_is_the_share_of_distinct_values_whatever_their_type(
-    child: list[int | None], parent: list[int | None], is_text: bool
-) -> None:
+def test_inclusion_is_the_share_of_distinct_values_whatever_their_type(child, parent, is_text):
     mine, theirs = set(child) - {None}, set(parent) - {None}
     texts = pa.array([None if value is None else str(value) for value in parent], pa.string())
     other = rows(a=texts).values(["a"]) if is_text else numbers(parent)

@@ -32,9 +32,7 @@ def relationships(folder: Path) -> str:
     ("answer", "is_declared"),
     [("1\n", True), ("\n", False), ("2\n", False), ("7\nx\n1\n", True), ("", False)],
 )
-def test_a_terminal_asks_where_evidence_is_close(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_declared: bool
-) -> None:
+def test_a_terminal_asks_where_evidence_is_close(tmp_path, monkeypatch, answer, is_declared):
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     result = start(tmp_path)
     assert "What does orders.customer_id refer to?" in result.err
@@ -45,9 +43,7 @@ def test_a_terminal_asks_where_evidence_is_close(
 
 
 @pytest.mark.parametrize("options", [(), ("--yes",)])
-def test_without_a_terminal_or_with_yes_a_guess_is_stated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
-) -> None:
+def test_without_a_terminal_or_with_yes_a_guess_is_stated(tmp_path, monkeypatch, options):
     monkeypatch.setattr("sys.stdin", Terminal("1\n") if options else io.StringIO("1\n"))
     result = start(tmp_path, *options)
     assert "orders.customer_id refers to: nothing, and not customers.id" in result.out
@@ -55,9 +51,7 @@ def test_without_a_terminal_or_with_yes_a_guess_is_stated(
     assert MARKED in relationships(tmp_path)
 
 
-def test_at_most_five_questions_are_asked_those_of_most_effect_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_most_five_questions_are_asked_those_of_most_effect_first(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal(""))
     tables = {f"t{n}_orders": f"id,customer_id%100,x{n}%9 {300 + n}" for n in range(8)}
     result = start(tmp_path, "--root", "t7_orders", customers="id,age%7 50", **tables)
@@ -66,9 +60,7 @@ def test_at_most_five_questions_are_asked_those_of_most_effect_first(
     assert result.out.count("refers to: nothing") == 8
 
 
-def test_questions_of_all_kinds_together_are_at_most_five(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_of_all_kinds_together_are_at_most_five(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal("\n" * 9))
     tables = {f"t{n}_orders": f"id,customer_id%100,x{n}%9 300" for n in range(8)}
     result = start(tmp_path, customers="id,age%7 50", **tables)
@@ -136,9 +128,7 @@ def test_spellings_of_a_pair_are_explained(tmp_path: Path, ids: str, line: str) 
         (("--depth", "0"), "--depth"),
     ],
 )
-def test_what_is_not_there_is_one_error(
-    tmp_path: Path, options: tuple[str, ...], text: str
-) -> None:
+def test_what_is_not_there_is_one_error(tmp_path, options, text):
     result = start(tmp_path, *options)
     assert result.code == 2
     assert text in result.err
@@ -165,9 +155,7 @@ CHAIN = {
         (("--not", "customers"), {"lines", "orders"}),
     ],
 )
-def test_the_output_is_bounded_by_names_and_depth(
-    tmp_path: Path, options: tuple[str, ...], sources: set[str]
-) -> None:
+def test_the_output_is_bounded_by_names_and_depth(tmp_path, options, sources):
     result = start(tmp_path, *options, **CHAIN)
     assert result.code == 0, result.err
     drawn = snaploom("graph", "lines-wide", "-f", tmp_path / "m").out

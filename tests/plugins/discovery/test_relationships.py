@@ -1,11 +1,9 @@
 """Relationships of data sets whose truth is known: found, and nothing else."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from plugins.discovery.quality import judged
-from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import DATA_SETS, shop
 from support.discovery.messy import MESSY_SETS
 
@@ -15,9 +13,7 @@ from snaploom.run.declarations import read_declarations
 
 
 @pytest.mark.parametrize("make", [*DATA_SETS, *MESSY_SETS], ids=lambda make: make.__name__)
-def test_relationships_of_a_data_set_are_found_and_no_others(
-    tmp_path: Path, make: Callable[[], DataSet]
-) -> None:
+def test_relationships_of_a_data_set_are_found_and_no_others(tmp_path, make):
     data = make()
     data.write(tmp_path / "data")
     found = discover([str(tmp_path / "data")], f"{tmp_path.as_uri()}/model/")

@@ -31,9 +31,7 @@ def test_parts_of_a_table_are_one_source(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["sales_2024_{}", "{}_2024", "2024__{}__sales", "sales_2024{}"])
 @pytest.mark.parametrize("words", ["styczen luty marzec", "T1 T2 T3", "H1 H2"])
-def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(
-    tmp_path: Path, form: str, words: str
-) -> None:
+def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(tmp_path, form, words):
     result = found(tmp_path, **{form.format(word): orders(1) for word in words.split()})
     assert [f"{profile.times[0]:%m-%d}" for profile in result.profiles] == ["01-01"] * len(
         words.split()
@@ -54,9 +52,7 @@ def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(
     ],
     ids=["keys in common", "few rows", "a word in front", "other names", "columns", "two words"],
 )  # fmt: skip
-def test_other_tables_stay_apart(
-    tmp_path: Path, first: tuple[str, str], second: tuple[str, str]
-) -> None:
+def test_other_tables_stay_apart(tmp_path, first, second):
     assert len(found(tmp_path, **dict([first, second])).profiles) == 2
 
 
@@ -68,9 +64,7 @@ def test_parts_stay_apart_where_their_glob_takes_others(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_files_whose_names_differ_in_a_number_are_tables_if_they_refer_to_others(
-    tmp_path: Path,
-) -> None:
+def test_files_whose_names_differ_in_a_number_are_tables_if_they_refer_to_others(tmp_path):
     write_tables(
         tmp_path,
         agg_3_sales="customer_id,units%5 90", agg_4_sales="product_id%9,store_id%4,units%5 90",

@@ -35,9 +35,7 @@ def refused(result: CommandResult, code: int, *texts: str) -> None:
         ("ftp://server/x", 1, "no store for the folder"),
     ],
 )
-def test_what_cannot_be_read_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, code: int, text: str
-) -> None:
+def test_what_cannot_be_read_is_one_error(tmp_path, monkeypatch, uri, code, text):
     (tmp_path / "empty").mkdir()
     (tmp_path / "junk").mkdir()
     (tmp_path / "junk" / "README.md").write_text("hello")

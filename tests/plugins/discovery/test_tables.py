@@ -242,9 +242,7 @@ def test_a_table_of_iceberg_may_have_been_moved(tmp_path: Path) -> None:
          "without x"),
     ],
 )  # fmt: skip
-def test_tables_that_cannot_be_read_are_left_out_with_the_reason(
-    tmp_path: Path, name: str, content: bytes, why: str
-) -> None:
+def test_tables_that_cannot_be_read_are_left_out_with_the_reason(tmp_path, name, content, why):
     (tmp_path / "levels" / name).parent.mkdir(parents=True)
     (tmp_path / "levels" / name).write_bytes(content)
     reasons = {each.what: each.why for each in with_customers(tmp_path).declarations.left_out}

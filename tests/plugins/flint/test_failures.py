@@ -26,9 +26,7 @@ def write(client: OpenSearchClient, count: int) -> None:
     assert list(write_all(client, "t", writes, RefreshPolicy.NONE)) == []
 
 
-def test_only_items_that_failed_are_sent_again(
-    client: OpenSearchClient, fake: FakeOpenSearch
-) -> None:
+def test_only_items_that_failed_are_sent_again(client, fake):
     fake.faults.items = [200, 429, 200, 503]
     write(client, 5)
     assert fake.bulk_sizes == [5, 2]
@@ -62,9 +60,7 @@ def test_batches_are_bounded(fake_options: OpenSearchOptions, fake: FakeOpenSear
     assert fake.bulk_sizes == [4, 4, 2]
 
 
-def test_a_commit_whose_answer_is_lost_is_recognised(
-    client: OpenSearchClient, fake: FakeOpenSearch
-) -> None:
+def test_a_commit_whose_answer_is_lost_is_recognised(client, fake):
     store = OpenSearchIndexStore(client, "flint_t_skipping_index")
     for version in (1, 2):
         fake.faults.lost_answers = 1
@@ -83,9 +79,7 @@ def test_basic_sends_the_user(fake_options: OpenSearchOptions, fake: FakeOpenSea
     assert found["authorization"] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
 
 
-def test_sigv4_without_botocore_names_the_extra(
-    fake_options: OpenSearchOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sigv4_without_botocore_names_the_extra(fake_options, monkeypatch):
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(IndexNotPossible, match=r"(?s)botocore.*snaploom\[sigv4\]"):
         OpenSearchClient(replace(fake_options, auth=Auth.SIGV4))
@@ -101,9 +95,7 @@ def test_no_password_is_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cr3t" not in f"{caught.value} {options} {caught.value.__cause__}"
 
 
-def test_a_request_of_a_waiting_caller_is_tried_twice(
-    client: OpenSearchClient, fake: FakeOpenSearch
-) -> None:
+def test_a_request_of_a_waiting_caller_is_tried_twice(client, fake):
     client.create_index("t", {})
     fake.faults.reads = [429] * ATTEMPTS
     with while_somebody_waits(), pytest.raises(IndexStoreFailed, match="429"):

@@ -1,6 +1,5 @@
 """`snaploom run` sends lineage to a real server: what it published from which sources."""
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -89,9 +88,7 @@ def test_a_failure_is_sent_with_its_reason(sent: tuple[Shop, LineageServer, str]
     assert "customers" in failed["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_virtual_sources_are_followed_and_a_dead_server_stops_nothing(
-    tmp_path: Path, spark: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_virtual_sources_are_followed_and_a_dead_server_stops_nothing(tmp_path, spark, monkeypatch):
     shop = Shop(tmp_path).with_data()
     shop.documents.append(KNOWN)
     shop.other(dataSource="known", fieldName="known")

@@ -218,9 +218,7 @@ def test_a_query_over_several_sources_is_followed_to_each() -> None:
         ("SELECT x FROM t UNION ALL SELECT w FROM u", "x", {("t", "x", True), ("u", "w", True)}),
     ],
 )
-def test_what_a_column_of_a_query_is_made_of(
-    query: str, column: str, expected: set[tuple[str, str, bool]]
-) -> None:
+def test_what_a_column_of_a_query_is_made_of(query, column, expected):
     found = query_columns(query, {"t": ["x", "z"], "u": ["w"]})[column]
     assert {(each.alias, each.column, each.is_same) for each in found} == expected
 

@@ -59,9 +59,7 @@ def test_a_page_draws_the_planned_tree_and_loads_nothing(browser: Browser, viewe
         assert shown == "address · hdfsLike · 80% of rows matched"
 
 
-def test_an_open_page_follows_the_status(
-    control_plane: Cluster, browser: Browser, viewed: Viewed
-) -> None:
+def test_an_open_page_follows_the_status(control_plane, browser, viewed):
     with browser.page(viewed.address, headers=viewed.headers) as page:
         set_status(control_plane, viewed.namespace, {"snapshotCount": 77})
         browser.wait_for_next("Page.loadEventFired", page.session)

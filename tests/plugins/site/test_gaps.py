@@ -26,9 +26,7 @@ def hour(number: int) -> EpochNanos:
     st.sets(st.integers(0, 60), max_size=20),
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=3),
 )
-def test_intervals_of_gaps_are_those_between_that_have_none(
-    there: set[int], left_out: list[tuple[int, int]]
-) -> None:
+def test_intervals_of_gaps_are_those_between_that_have_none(there, left_out):
     excluded = tuple((hour(first), hour(first + count)) for first, count in left_out)
     gaps = gaps_of(IntervalSettings(HOURLY, excluded=excluded), map(hour, there))
     missing = [

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 import yaml
 from support.declared.fulldeclarations import an_index
 from support.site.histories import START, declarations
@@ -87,9 +86,7 @@ def test_sets_of_values_of_all_files_give_distinct_counts() -> None:
     assert counted([["new"], None, ["lost"]], files) == {}  # more than the index keeps of a file
 
 
-def test_without_arrow_it_is_shown_as_declared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_arrow_it_is_shown_as_declared(tmp_path, monkeypatch):
     indexed(tmp_path)
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
     (state,) = drawn(tmp_path).indexes

@@ -57,9 +57,7 @@ def test_same_state_gives_the_same_bytes(eventful: Path, tmp_path: Path) -> None
     assert written(eventful, tmp_path / "a", *NOW) == written(eventful, tmp_path / "b", *NOW)
 
 
-def test_several_outputs_have_an_overview_that_leads_to_each(
-    eventful: Path, tmp_path: Path
-) -> None:
+def test_several_outputs_have_an_overview_that_leads_to_each(eventful, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     text = declarations(other, other / "out").read_text()
@@ -83,9 +81,7 @@ def test_folder_needs_no_declarations(eventful: Path, tmp_path: Path) -> None:
     assert "<h1>orders-wide" in (tmp_path / "index.html").read_text()
 
 
-def test_pages_of_ours_are_written_again_and_other_files_are_not(
-    eventful: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_of_ours_are_written_again_and_other_files_are_not(eventful, tmp_path, capsys):
     written(eventful, tmp_path)
     written(eventful, tmp_path)
     (tmp_path / "index.html").write_text("<h1>my own page</h1>")
@@ -116,39 +112,27 @@ def test_link_in_place_of_a_page_is_replaced_not_followed(eventful: Path, tmp_pa
         (["orders-wide", "-f", "FILES", "--now", "soon"], "--now"),
     ],
 )
-def test_what_is_asked_wrongly_is_one_error(
-    eventful: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    field: str,
-) -> None:
+def test_what_is_asked_wrongly_is_one_error(eventful, tmp_path, capsys, arguments, field):
     given = [str(eventful) if one == "FILES" else one for one in arguments]
     assert run_command(["page", *given, "--to", str(tmp_path / "site")]) == 2
     assert f"error SL191 {field}" in capsys.readouterr().err
     assert not (tmp_path / "site").exists()
 
 
-def test_output_that_is_not_declared_is_one_error(
-    eventful: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_output_that_is_not_declared_is_one_error(eventful, tmp_path, capsys):
     site = str(tmp_path / "site")
     assert run_command(["page", "orders", "-f", str(eventful), "--to", site]) == 2
     assert "orders-wide" in capsys.readouterr().err
 
 
-def test_place_that_cannot_be_written_is_one_error(
-    eventful: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_place_that_cannot_be_written_is_one_error(eventful, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     site = str(tmp_path / "file" / "site")
     assert run_command(["page", "orders-wide", "-f", str(eventful), "--to", site]) == 1
     assert "error FolderNotWritable" in capsys.readouterr().err
 
 
-def test_damaged_folder_has_a_page_and_ends_with_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_folder_has_a_page_and_ends_with_one(tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / layout.MARKER).write_text("no JSON")
     declarations(tmp_path, tmp_path / "out")
@@ -172,9 +156,7 @@ def test_failures_of_reports_are_in_the_timeline(eventful: Path, tmp_path: Path)
     assert 'class="lane failed"' in document
 
 
-def test_file_that_is_no_report_is_one_error(
-    eventful: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_file_that_is_no_report_is_one_error(eventful, tmp_path, capsys):
     file = tmp_path / "report.json"
     file.write_text('{"output": "\x1b[31m"')
     command = ["page", "orders-wide", "-f", str(eventful), "--to", str(tmp_path / "site")]

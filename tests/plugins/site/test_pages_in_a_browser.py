@@ -169,17 +169,13 @@ def test_lineage_is_filtered(page: Page) -> None:
 
 
 @pytest.mark.parametrize("size", [PHONE, (320, 640)])
-def test_phone_needs_no_scrolling_sideways(
-    browser: Browser, address: str, size: tuple[int, int]
-) -> None:
+def test_phone_needs_no_scrolling_sideways(browser, address, size):
     with browser.page(address, size) as page:
         assert page.value("document.documentElement.scrollWidth") <= size[0]
 
 
 @pytest.mark.parametrize(("size", "shown"), [(DESK, "#join-drawing"), (PHONE, ".stacked")])
-def test_graph_fits_the_screen_from_the_start(
-    browser: Browser, address: str, size: tuple[int, int], shown: str
-) -> None:
+def test_graph_fits_the_screen_from_the_start(browser, address, size, shown):
     with browser.page(address, size) as page:
         drawings = "[...document.querySelectorAll('.graph')].filter((g) => g.checkVisibility())"
         assert page.value(f"{drawings}.map((g) => g.matches('{shown}'))") == [True]
@@ -235,9 +231,7 @@ def test_ids_are_used_once_and_links_lead_to_them(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), [("page.png", (1200, 1250)), ("page-phone.png", PHONE)])
-def test_picture_of_the_docs_is_small(
-    name: str, size: tuple[int, int], browser: Browser, address: str, tmp_path: Path
-) -> None:
+def test_picture_of_the_docs_is_small(name, size, browser, address, tmp_path):
     picture = Path(PICTURES or tmp_path) / name
     with browser.page(address, size) as page:
         page.screenshot(picture)

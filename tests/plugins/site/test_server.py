@@ -88,18 +88,14 @@ def test_other_names_of_this_machine_are_not_answered(output: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["[", "a]b[", "[::1", "[x]"])
-def test_what_is_no_address_is_a_bad_request(
-    output: Path, capsys: pytest.CaptureFixture[str], host: str
-) -> None:
+def test_what_is_no_address_is_a_bad_request(output, capsys, host):
     with serving(output) as connection:
         assert asked(connection, Host=host)[0].status == 400
         assert asked(connection)[0].status == 200
     assert capsys.readouterr().err == ""
 
 
-def test_many_who_wait_share_one_look_and_more_are_refused(
-    output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_who_wait_share_one_look_and_more_are_refused(output, monkeypatch):
     looks, passed = [], Event()
 
     def look(self: PageSource) -> Served:
@@ -123,9 +119,7 @@ def test_many_who_wait_share_one_look_and_more_are_refused(
     assert len(looks) <= 2
 
 
-def test_a_request_that_never_ends_is_cut_off(
-    output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_never_ends_is_cut_off(output, monkeypatch):
     monkeypatch.setattr("snaploom.plugins.site.commands.LONGEST_ANSWER", 0.1)
     with serving(output) as connection:
         silent = socket.create_connection((connection.host, connection.port), timeout=20)
@@ -170,8 +164,6 @@ def test_port_that_is_taken_is_one_error(output: Path, capsys: pytest.CaptureFix
     assert "error ArgumentInvalid --port" in capsys.readouterr().err
 
 
-def test_what_is_wrong_from_the_start_is_an_error(
-    output: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_from_the_start_is_an_error(output, capsys):
     assert run_command(["serve", "orders", "-f", str(output), "--port", "0"]) == 2
     assert "orders-wide" in capsys.readouterr().err

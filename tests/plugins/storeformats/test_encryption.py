@@ -43,17 +43,13 @@ def test_the_builder_encrypts(spark: SparkSession, lake: Lake, service: MemoryKe
     assert (definition.footer_key_label, labels) == ("footers", ["columns"])
 
 
-def test_a_resource_without_a_key_service_is_refused(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resource_without_a_key_service_is_refused(spark, lake, capsys):
     assert run_command(["index", "apply", "-f", str(lake.declare(**ENCRYPTED))]) != 0
     assert "no key management service is configured" in " ".join(capsys.readouterr().err.split())
     assert lake.state().version == 0
 
 
-def test_only_those_with_keys_skip(
-    spark: SparkSession, lake: Lake, service: MemoryKeyService
-) -> None:
+def test_only_those_with_keys_skip(spark, lake, service):
     on = f"ON parquet.`{lake.data}`"
     enable(spark, lake.base, keys=ParquetKeys(service))
     spark.sql(f"CREATE SKIPPING INDEX {on} (price MIN_MAX) WITH (footer_key_label = 'footers')")
@@ -67,9 +63,7 @@ def test_only_those_with_keys_skip(
     assert spark.read.parquet(lake.data).where("price > 25").count() == 4
 
 
-def test_a_key_of_an_index_needs_one_of_the_footers(
-    spark: SparkSession, lake: Lake, service: MemoryKeyService
-) -> None:
+def test_a_key_of_an_index_needs_one_of_the_footers(spark, lake, service):
     enable(spark, lake.base, keys=ParquetKeys(service))
     with pytest.raises(IndexNotPossible, match="footers in plain text"):
         spark.sql(

@@ -22,13 +22,7 @@ def exported(spark: SparkSession, lake: Lake) -> Path:
 
 
 @pytest.mark.parametrize("how", [[], ["--trust"]])
-def test_what_is_exported_can_be_imported_and_skips(
-    spark: SparkSession,
-    lake: Lake,
-    exported: Path,
-    how: list[str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_exported_can_be_imported_and_skips(spark, lake, exported, how, capsys):
     base = str(lake.folder / "imported")
     capsys.readouterr()
     places = [lake.data, str(exported), "--location", base, "-o", "json"]
@@ -41,9 +35,7 @@ def test_what_is_exported_can_be_imported_and_skips(
     assert last(spark).kept_files == 1
 
 
-def test_a_folder_of_something_else_is_refused_and_unchanged(
-    spark: SparkSession, lake: Lake, exported: Path
-) -> None:
+def test_a_folder_of_something_else_is_refused_and_unchanged(spark, lake, exported):
     other = lake.folder / "precious"
     other.mkdir()
     (other / "letter.txt").write_text("mine")
@@ -51,9 +43,7 @@ def test_a_folder_of_something_else_is_refused_and_unchanged(
     assert (other / "letter.txt").read_text() == "mine"
 
 
-def test_an_index_that_is_there_is_not_replaced(
-    spark: SparkSession, lake: Lake, exported: Path
-) -> None:
+def test_an_index_that_is_there_is_not_replaced(spark, lake, exported):
     before = lake.state()
     assert run_command(["index", "import", lake.data, str(exported), "--location", lake.base]) != 0
     assert lake.state() == before

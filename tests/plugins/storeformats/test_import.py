@@ -139,13 +139,7 @@ def found(spark: SparkSession, lake: Lake, condition: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_is_imported_and_skips(
-    spark: SparkSession,
-    lake: Lake,
-    version: int,
-    how: tuple[str, ...],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_version_is_imported_and_skips(spark, lake, version, how, capsys):
     assert run_import(lake, write_lake_store(lake, version), *how) == 0
     assert imported(capsys) == TAKEN.format(3)
     assert found(spark, lake, "price > 25") == (4, 1)
@@ -156,13 +150,7 @@ def test_every_version_is_imported_and_skips(
     "prices", [(0.0, 5.0), (20.0, 28.0), (21.0, 29.0)], ids=["elsewhere", "too low", "too high"]
 )
 @pytest.mark.parametrize("version", [0, 4])
-def test_a_row_that_contradicts_its_file_never_skips(
-    spark: SparkSession,
-    lake: Lake,
-    version: int,
-    prices: tuple[float, float],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_row_that_contradicts_its_file_never_skips(spark, lake, version, prices, capsys):
     assert run_import(lake, write_lake_store(lake, version, with_prices(2, prices))) == 0
     assert imported(capsys) == f"{TAKEN.format(2)}; 1 rows contradict their files"
     assert found(spark, lake, "price = 29") == (1, 1)
@@ -172,9 +160,7 @@ def test_a_row_that_contradicts_its_file_never_skips(
 
 
 @pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
-def test_a_row_about_an_older_file_never_skips(
-    spark: SparkSession, lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_about_an_older_file_never_skips(spark, lake, how, capsys):
     assert run_import(lake, write_lake_store(lake, 4, older(1)), *how) == 0
     assert imported(capsys) == (
         f"{TAKEN.format(2)}; 1 rows are about files that are not there as they were"
@@ -183,18 +169,14 @@ def test_a_row_about_an_older_file_never_skips(
     assert found(spark, lake, "price > 25") == (4, 2)
 
 
-def test_a_row_about_another_file_is_reported(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_about_another_file_is_reported(spark, lake, capsys):
     assert run_import(lake, write_lake_store(lake, 4, with_foreign_file)) == 0
     assert imported(capsys).endswith("; 1 rows are about files that are not there as they were")
     assert found(spark, lake, "price > 25") == (4, 1)
 
 
 @pytest.mark.parametrize("change", [with_prices(2, (0.0, 5.0)), older(2)])
-def test_what_was_not_taken_is_indexed_by_the_next_refresh(
-    spark: SparkSession, lake: Lake, change: Change
-) -> None:
+def test_what_was_not_taken_is_indexed_by_the_next_refresh(spark, lake, change):
     assert run_import(lake, write_lake_store(lake, 4, change)) == 0
     assert run_command(["index", "refresh", lake.data, "--location", lake.base]) == 0
     assert found(spark, lake, "price = 5") == (1, 1)
@@ -221,9 +203,7 @@ def test_what_cannot_be_imported_leaves_nothing(
     assert lake.state().version == 0
 
 
-def test_rows_that_are_all_wrong_are_refused_and_leave_nothing(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_are_all_wrong_are_refused_and_leave_nothing(lake, capsys):
     rows = true_rows(lake)
     shuffled = write_lake_store(lake, 3, lambda _: [
         type(row)(row.path, row.modified, other.prices, other.names)
@@ -238,9 +218,7 @@ def test_rows_that_are_all_wrong_are_refused_and_leave_nothing(
 
 
 @pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
-def test_rows_that_are_all_about_older_files_are_refused_and_leave_nothing(
-    lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_are_all_about_older_files_are_refused_and_leave_nothing(lake, how, capsys):
     store = write_lake_store(lake, 4)
     for file in Path(lake.data).rglob("*.parquet"):
         os.utime(file, (1, 1))
@@ -252,12 +230,7 @@ def test_rows_that_are_all_about_older_files_are_refused_and_leave_nothing(
     )
 
 
-def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(
-    spark: SparkSession,
-    lake: Lake,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(spark, lake, capsys, monkeypatch):
     indexes = [{"type": "MIN_MAX", "column": "price", "keyLabel": "columns"}]
     declared = str(lake.declare(indexes=indexes, encryption={"footerKeyLabel": "footers"}))
     exported, other = str(lake.folder / "exported"), str(lake.folder / "imported")

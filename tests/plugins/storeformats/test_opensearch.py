@@ -1,8 +1,5 @@
-import pytest
 import yaml
-from pyspark.sql import SparkSession
 from support.skipping.indexeddata import last
-from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.plan.bundles import SecretKey
@@ -10,9 +7,7 @@ from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.stores.catalog import open_base
 
 
-def test_statements_keep_an_index_in_a_cluster(
-    spark: SparkSession, lake: Lake, cluster: str
-) -> None:
+def test_statements_keep_an_index_in_a_cluster(spark, lake, cluster):
     enable(spark, cluster)
     on = f"ON parquet.`{lake.data}`"
     spark.sql(f"CREATE SKIPPING INDEX {on} (price MIN_MAX) WITH (location = '{cluster}')")
@@ -28,9 +23,7 @@ def test_statements_keep_an_index_in_a_cluster(
     assert store.read().definition is None
 
 
-def test_a_resource_keeps_its_index_in_a_cluster(
-    spark: SparkSession, lake: Lake, cluster: str
-) -> None:
+def test_a_resource_keeps_its_index_in_a_cluster(spark, lake, cluster):
     host, port = cluster.removeprefix("opensearch://").split(":")
     path = lake.declare(store={"openSearch": {"scheme": "http", "host": host, "port": int(port)}})
     assert run_command(["index", "apply", "-f", str(path)]) == 0
@@ -40,9 +33,7 @@ def test_a_resource_keeps_its_index_in_a_cluster(
     assert not open_base(cluster).index(f"file:{lake.data}").read().exists
 
 
-def test_a_missing_secret_is_an_error_before_anything_is_done(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_secret_is_an_error_before_anything_is_done(spark, lake, capsys):
     store = {
         "openSearch": {
             "host": "search",

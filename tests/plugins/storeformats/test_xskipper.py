@@ -54,9 +54,7 @@ def test_queries_skip_by_the_native_store(spark: SparkSession, lake: Lake) -> No
     assert last(spark).kept_files == 1
 
 
-def test_what_the_directory_cannot_hold_is_refused_with_every_reason(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_what_the_directory_cannot_hold_is_refused_with_every_reason(spark, lake):
     declaring = declared(spark, lake).add_expression("VALUE_SET", "lower(name)")
     with pytest.raises(IndexNotPossible) as refused:
         declaring.add("BLOOM_FILTER", "person.age", items="HASHES").create()
@@ -64,9 +62,7 @@ def test_what_the_directory_cannot_hold_is_refused_with_every_reason(
     assert "hold hashes" in str(refused.value)
 
 
-def test_a_directory_that_cannot_be_written_is_reported_and_repaired(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_directory_that_cannot_be_written_is_reported_and_repaired(spark, lake):
     declared(spark, lake).create()
     for part in directory(lake).glob("*"):
         part.unlink()

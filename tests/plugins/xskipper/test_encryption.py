@@ -48,9 +48,7 @@ def read(folder: Path, service: MemoryKeyService | None) -> pa.Table:
 
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_store_reads_with_its_keys_only(
-    tmp_path: Path, service: MemoryKeyService, plaintext_footer: bool
-) -> None:
+def test_store_reads_with_its_keys_only(tmp_path, service, plaintext_footer):
     data = written(tmp_path, encrypted(plaintext_footer), service)
     assert data[:4] == (b"PAR1" if plaintext_footer else b"PARE")
     assert read(tmp_path, service)["0.max"].to_pylist() == [9, None]
@@ -58,26 +56,20 @@ def test_store_reads_with_its_keys_only(
         read(tmp_path, None)
 
 
-def test_store_with_another_master_key_is_refused(
-    tmp_path: Path, service: MemoryKeyService
-) -> None:
+def test_store_with_another_master_key_is_refused(tmp_path, service):
     written(tmp_path, encrypted(), service)
     other = MemoryKeyService(dict.fromkeys(LABELS, secrets.token_bytes(16)))
     with pytest.raises(KeyUnavailable):
         read(tmp_path, other)
 
 
-def test_store_without_one_of_its_labels_is_refused(
-    tmp_path: Path, service: MemoryKeyService
-) -> None:
+def test_store_without_one_of_its_labels_is_refused(tmp_path, service):
     written(tmp_path, encrypted(), service)
     with pytest.raises(KeyUnavailable, match="columns"):
         read(tmp_path, MemoryKeyService({"footer": service.keys["footer"]}))
 
 
-def test_label_that_the_service_lacks_is_refused_and_nothing_is_written(
-    tmp_path: Path, service: MemoryKeyService
-) -> None:
+def test_label_that_the_service_lacks_is_refused_and_nothing_is_written(tmp_path, service):
     del service.keys["columns"]
     with pytest.raises(KeyUnavailable):
         written(tmp_path, encrypted(), service)
@@ -95,9 +87,7 @@ def test_index_key_needs_a_footer_key(tmp_path: Path, service: MemoryKeyService)
         written(tmp_path, replace(encrypted(), footer_key_label=""), service)
 
 
-def test_key_list_cannot_hold_a_label_with_a_colon(
-    tmp_path: Path, service: MemoryKeyService
-) -> None:
+def test_key_list_cannot_hold_a_label_with_a_colon(tmp_path, service):
     with pytest.raises(IndexNotPossible, match="a:b"):
         written(tmp_path, replace(encrypted(), footer_key_label="a:b"), service)
 
@@ -140,9 +130,7 @@ def test_vault_wraps_and_unwraps_over_http(tmp_path: Path, service: MemoryKeySer
         assert server.requests == ["/v1/transit/encrypt/columns", "/v1/transit/decrypt/columns"]
 
 
-def test_store_is_written_and_read_with_keys_from_vault(
-    tmp_path: Path, service: MemoryKeyService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_is_written_and_read_with_keys_from_vault(tmp_path, service, monkeypatch):
     token = tmp_path / "token"
     monkeypatch.setenv("VAULT_TOKEN_FILE", str(token))
     store = LocalObjectStore(tmp_path / "md", create=True)
@@ -154,9 +142,7 @@ def test_store_is_written_and_read_with_keys_from_vault(
 
 
 @pytest.mark.parametrize("label", ["columns", "absent"])
-def test_refusal_of_vault_is_reported_without_secrets(
-    service: MemoryKeyService, label: str
-) -> None:
+def test_refusal_of_vault_is_reported_without_secrets(service, label):
     with transit_server(service) as server:
         token = server.token if label == "absent" else "wrong-token-of-mine"
         vault = VaultKeyService(server.url, {"VAULT_TOKEN": token})

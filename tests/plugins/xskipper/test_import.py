@@ -160,9 +160,7 @@ def test_a_filter_of_another_size_contradicts_nothing(tmp_path: Path) -> None:
         pytest.param({"words": (1, 99)}, id="a bit that is not in the bloom"),
     ],
 )
-def test_row_that_does_not_follow_from_its_file_is_rejected(
-    tmp_path: Path, real: dict[str, object]
-) -> None:
+def test_row_that_does_not_follow_from_its_file_is_rejected(tmp_path, real):
     def verify(files: pa.Table, _: Sequence[IndexDefinition]) -> list[pa.Table]:
         return [rebuilt(files.slice(0, 1)), rebuilt(files.slice(1), **real)]  # type: ignore[arg-type]
 

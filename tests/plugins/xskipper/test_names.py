@@ -38,9 +38,7 @@ from snaploom.skipping.lifecycle.declaration import Declaration, define
         (["🎉"], "minmax", 4, "🎉_minmax_2"),
     ],
 )
-def test_column_name_follows_the_version(
-    columns: list[str], index: str, version: int, name: str
-) -> None:
+def test_column_name_follows_the_version(columns, index, version, name):
     assert column_name(columns, index, version) == name
 
 
@@ -152,9 +150,7 @@ OLD, NEW = "spark.ibm.metaindex.parquet.mdlocation", "io.xskipper.parquet.mdloca
         ("HIVE_DB_NAME", {NEW: "/new"}, {OLD: "/base"}, below_base("/base", "db.t")),
     ],
 )
-def test_location_is_resolved_by_its_kind(
-    kind: str, table: dict[str, str], database: dict[str, str], folder: str
-) -> None:
+def test_location_is_resolved_by_its_kind(kind, table, database, folder):
     assert resolve(LocationKind(kind), "/given", "db.t", table, database) == folder
 
 

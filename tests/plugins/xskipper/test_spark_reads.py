@@ -64,9 +64,7 @@ def test_java_reads_our_stream_and_answers_alike(java: JavaBlooms) -> None:
 
 
 @pytest.mark.parametrize("data_type", ["bigint", "string"])
-def test_filter_that_java_built_is_probed_as_spark_probes_it(
-    java: JavaBlooms, data_type: str
-) -> None:
+def test_filter_that_java_built_is_probed_as_spark_probes_it(java, data_type):
     is_text = data_type == "string"
     longs, texts = ([], TEXTS[::3]) if is_text else (LONGS[::3], [])
     stream = java.serialised(350, 0.1, longs, texts)
@@ -131,9 +129,7 @@ def some_type(data_type: str) -> pa.DataType:
     }.get(data_type, pa.decimal128(20, 2))
 
 
-def test_scala_parses_the_schema_of_a_store_with_a_bloom(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_scala_parses_the_schema_of_a_store_with_a_bloom(spark, tmp_path):
     definition = a_definition(
         index_of("i1", "MIN_MAX", "price", "int"),
         index_of("i2", "BLOOM_FILTER", "k", "string", items="VALUES"),
@@ -144,9 +140,7 @@ def test_scala_parses_the_schema_of_a_store_with_a_bloom(
     assert json.loads(java_schema(spark, schema)) == json.loads(schema)
 
 
-def test_we_read_what_spark_writes_in_several_refreshes(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_we_read_what_spark_writes_in_several_refreshes(spark, tmp_path):
     fields = [
         field("obj_name", "string", {"version": 4, "tableIdentifier": "/data/t"}),
         field("t_minmax_1", struct_of("timestamp"), index_metadata("minmax", ["t"])),

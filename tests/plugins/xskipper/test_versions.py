@@ -49,9 +49,7 @@ def v4_fields(kind: str = "integer") -> list[object]:
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_version_0_has_java_objects_and_names_the_table_with_each_index(
-    tmp_path: Path, versioned: bool
-) -> None:
+def test_version_0_has_java_objects_and_names_the_table_with_each_index(tmp_path, versioned):
     more = {"tableIdentifier": "bucket/t"}
     write_part(
         tmp_path,
@@ -100,9 +98,7 @@ def test_version_0_has_java_objects_and_names_the_table_with_each_index(
         pytest.param(b"", "early", id="empty"),
     ],
 )
-def test_java_object_that_is_not_understood_is_unknown(
-    tmp_path: Path, stored: bytes, why: str
-) -> None:
+def test_java_object_that_is_not_understood_is_unknown(tmp_path, stored, why):
     identified = index_metadata("minmax", ["x"], tableIdentifier="t")
     write_part(
         tmp_path,
@@ -131,9 +127,7 @@ def test_set_with_another_count_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_versions_1_to_3_differ_in_names_parameters_and_blooms(
-    tmp_path: Path, version: int
-) -> None:
+def test_versions_1_to_3_differ_in_names_parameters_and_blooms(tmp_path, version):
     old = version < 3
     prefix = "spark.ibm.metaindex" if old else "io.xskipper"
     properties = {f"{prefix}.index.bloom.fpp": "0.02", f"{prefix}.index.bloom.ndv": "5:0"}
@@ -209,9 +203,7 @@ def test_version_4_reads_every_type_and_what_is_null(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_old_timestamps_of_the_old_calendar_are_unknown_bounds(
-    tmp_path: Path, footer: dict[str, str]
-) -> None:
+def test_old_timestamps_of_the_old_calendar_are_unknown_bounds(tmp_path, footer):
     stamp = pa.timestamp("us", "UTC")
     old, new = datetime(1500, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)
     kind = pa.struct([("min", stamp), ("max", stamp)])
@@ -291,9 +283,7 @@ def test_values_of_another_type_than_in_the_schema_are_unknown(tmp_path: Path) -
         ),
     ],
 )
-def test_store_that_contradicts_itself_is_refused(
-    tmp_path: Path, metadata: dict[str, object], why: str
-) -> None:
+def test_store_that_contradicts_itself_is_refused(tmp_path, metadata, why):
     fields = [field("obj_name", "string", metadata), *v4_fields()[1:]]
     write_part(tmp_path, "part-0.parquet", fields, of_bounds([None], ["/a#1"]))
     with pytest.raises(IndexUnreadable, match=why):

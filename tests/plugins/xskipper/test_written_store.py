@@ -134,9 +134,7 @@ names = st.text(alphabet="aB#.$_é🎉 ", min_size=1, max_size=5)
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.data(), st.sampled_from(sorted(VALUES)), names, names)
-def test_what_is_written_is_read_again(
-    data: st.DataObject, data_type: str, column: str, file: str
-) -> None:
+def test_what_is_written_is_read_again(data, data_type, column, file):
     kept_as = arrow_type(data_type)
     values = data.draw(st.lists(VALUES[data_type], min_size=2, max_size=4))
     indexes = (
@@ -176,9 +174,7 @@ def test_what_is_written_is_read_again(
         ),
     ],
 )
-def test_index_that_version_4_cannot_hold_is_refused_by_name(
-    index: IndexDefinition, why: str
-) -> None:
+def test_index_that_version_4_cannot_hold_is_refused_by_name(index, why):
     with pytest.raises(IndexNotPossible, match="cannot hold") as raised:
         layout_of(a_definition(BOUNDS, index))
     assert f"{index.label}: " in str(raised.value)
@@ -214,9 +210,7 @@ def refreshed(folder: Path, definition: SkippingDefinition) -> list[str]:
     return store.done
 
 
-def test_parts_of_the_same_columns_are_written_before_old_ones_are_deleted(
-    tmp_path: Path,
-) -> None:
+def test_parts_of_the_same_columns_are_written_before_old_ones_are_deleted(tmp_path):
     directory(tmp_path).write([some_rows()], a_definition(BOUNDS))
     assert refreshed(tmp_path, a_definition(BOUNDS)) == ["put", "delete"]
 

@@ -58,9 +58,7 @@ def column(row: Mapping[str, object], index_id: str = "i1") -> dict[str, object]
 
 @pytest.mark.parametrize("data_type", ALL_TYPES)
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
-def test_footers_and_scan_agree(
-    data_type: str, stored: str, settings: SparkSession, tmp_path: Path
-) -> None:
+def test_footers_and_scan_agree(data_type, stored, settings, tmp_path):
     settings.conf.set("spark.sql.parquet.outputTimestampType", stored)
     settings.conf.set("spark.sql.session.timeZone", "America/New_York")
     settings.conf.set("spark.sql.ansi.enabled", "false")
@@ -103,9 +101,7 @@ def test_min_max_of_parquet_reads_footers_only(spark: SparkSession, tmp_path: Pa
     assert target.counters.footer_bytes == sum(sizes) + 16 * len(sizes)
 
 
-def test_only_files_whose_footer_proves_nothing_are_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_only_files_whose_footer_proves_nothing_are_read(spark, tmp_path):
     (tmp_path / "t").mkdir()
     pq.write_table(pa.table({"c": [1, 2]}), tmp_path / "t" / "a.parquet")
     pq.write_table(pa.table({"c": [3, 4]}), tmp_path / "t" / "b.parquet", write_statistics=False)
@@ -224,9 +220,7 @@ def test_files_without_rows_are_known_to_be_empty(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.parametrize("options", [{}, {"ignoreCorruptFiles": "true"}])
-def test_a_corrupt_file_stays_unknown_and_others_do_not(
-    options: dict[str, str], spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_corrupt_file_stays_unknown_and_others_do_not(options, spark, tmp_path):
     spark.range(0, 40, 1, 4).selectExpr("id / 2D AS d").write.parquet(str(tmp_path / "t"))
     damaged = sorted((tmp_path / "t").glob("*.parquet"))[1]
     content = bytearray(damaged.read_bytes())
@@ -309,9 +303,7 @@ def test_decimals_keep_their_scale(spark: SparkSession, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_timestamps_of_the_readers_zone_stay_unknown(
-    notes: dict[str, str], is_known: bool, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_timestamps_of_the_readers_zone_stay_unknown(notes, is_known, spark, tmp_path):
     (tmp_path / "t").mkdir()
     times = pa.array([datetime(1850, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     table = pa.table({"t": times, "id": [1]}).replace_schema_metadata(notes)
@@ -322,9 +314,7 @@ def test_timestamps_of_the_readers_zone_stay_unknown(
     assert (row["i1.values"] is not None) is is_known
 
 
-def test_many_small_pieces_make_the_same_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_small_pieces_make_the_same_rows(spark, tmp_path, monkeypatch):
     spark.range(0, 70, 1, 7).write.json(str(tmp_path / "t"))
     target = open_path(spark, str(tmp_path / "t"), "json")
     whole = min_max(target, "id")

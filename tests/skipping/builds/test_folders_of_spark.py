@@ -84,14 +84,13 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
             with pytest.raises(PySparkException):
                 list_folder(spark, f"file:{root}", "json", {})
             return
-        ours = list_folder(spark, f"file:{root}", "json", {})
+        known, listed = list_folder(spark, f"file:{root}", "json", {})
         (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
-        columns = partition_columns(ours.header)
-        theirs = list_relation(JavaRule(spark), frame, columns)
+        theirs = list_relation(JavaRule(spark), frame, partition_columns(known))
         by_path = [("path", "ascending")]
-        assert ours.listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
-        assert ours.listed.partitions == theirs.partitions
-        assert seen(ours.header) == seen(json.loads(header))
+        assert listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
+        assert listed.partitions == theirs.partitions
+        assert seen(known) == seen(json.loads(header))
 
 
 def seen(header: Header) -> dict[str, object]:
@@ -109,8 +108,9 @@ def seen(header: Header) -> dict[str, object]:
 )
 def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_path: Path) -> None:
     lay(tmp_path / "r", tree)
-    found = relation_files(f"file:{tmp_path}/r")
-    assert [path.rsplit("/", 1)[-1] for path in found.paths.to_pylist()] == ["a", "b"]
+    _, files = relation_files(f"file:{tmp_path}/r")
+    paths = files.column("path").to_pylist()
+    assert [path.rsplit("/", 1)[-1] for path in paths] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,7 @@ def test_folders_in_doubt_are_left_to_spark(tree: Tree, tmp_path: Path) -> None:
     assert relation_files(f"file:{tmp_path}/r") is None
 
 
-def test_options_and_settings_that_choose_files_are_left_to_spark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_options_and_settings_that_choose_files_are_left_to_spark(spark, tmp_path):
     lay(tmp_path / "r", [([], "a.json", "file"), ([], "b", "file")])
     uri = f"file:{tmp_path}/r"
     assert list_folder(spark, uri, "json", {"PathGlobFilter": "*.json"}) is None
@@ -139,9 +137,9 @@ def test_options_and_settings_that_choose_files_are_left_to_spark(
 def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
     lay(tmp_path / "r", [([f"day={day}"], "a", "file") for day in range(40)])
     spark.sparkContext.setJobGroup("listing", "a test of listings")
-    found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
+    _, listed = list_folder(spark, f"file:{tmp_path}/r", "json", {})
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
-    assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
+    assert {row[0].value for row in listed.partitions.values()} == set(range(40))
 
 
 COLUMNS_OF_FILES = ["id BIGINT", "id BIGINT, text STRING", "other DATE", "id INT, day INT"]
@@ -159,9 +157,7 @@ PARQUET_TREES = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(tree=PARQUET_TREES)
-def test_columns_of_a_folder_are_those_that_spark_finds(
-    spark: SparkSession, written: list[bytes], tree: list[tuple[str, str, int | str]]
-) -> None:
+def test_columns_of_a_folder_are_those_that_spark_finds(spark, written, tree):
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "r"
         outside = Path(temporary) / "outside"
@@ -207,16 +203,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         ([(["day=1"], "a", "file"), (["plain"], "b", "file")], False),
     ],
 )
-def test_folders_whose_first_file_is_in_doubt_are_left_to_spark(
-    tree: Tree, is_sampled: bool, tmp_path: Path
-) -> None:
+def test_folders_whose_first_file_is_in_doubt_are_left_to_spark(tree, is_sampled, tmp_path):
     lay(tmp_path / "r", tree)
     assert (first_files(f"file:{tmp_path}/r") is not None) is is_sampled
 
 
-def test_columns_that_spark_merges_are_left_to_it(
-    spark: SparkSession, written: list[bytes], tmp_path: Path
-) -> None:
+def test_columns_that_spark_merges_are_left_to_it(spark, written, tmp_path):
     (tmp_path / "a").write_bytes(written[0])
     (tmp_path / "b").write_bytes(written[1])
     assert columns_frame(spark, str(tmp_path), "parquet", {}) is not None

@@ -54,9 +54,7 @@ def read(spark: SparkSession, folder: Path, root: str) -> pa.Table:
 
 
 @pytest.mark.parametrize("first_bytes", [8, 100, 1 << 15])
-def test_the_jvm_reads_the_same_footers(
-    first_bytes: int, spark: SparkSession, files: Path, mounted: str, monkeypatch
-) -> None:
+def test_the_jvm_reads_the_same_footers(first_bytes, spark, files, mounted, monkeypatch):
     monkeypatch.setattr(footers, "_FIRST_BYTES", first_bytes)
     monkeypatch.setattr(footers, "_FILES_OF_A_CALL", 2)
     here, there = (read(spark, files, root).drop(["length"]) for root in (f"file:{files}", mounted))
@@ -67,9 +65,7 @@ def test_the_jvm_reads_the_same_footers(
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no Parquet file at all", b"\xff" * 40, b"\x10\0\0\0PARQ" * 4]
 )
-def test_what_is_no_parquet_file_has_a_failure_for_a_footer(
-    content: bytes, spark: SparkSession, files: Path, mounted: str
-) -> None:
+def test_what_is_no_parquet_file_has_a_failure_for_a_footer(content, spark, files, mounted):
     (files / "odd.parquet").write_bytes(content)
     found = read(spark, files, mounted)
     (odd,) = (row for row in found.to_pylist() if row["rows"] is None)
@@ -89,9 +85,7 @@ def test_what_is_no_parquet_file_has_a_failure_for_a_footer(
         (FileState(1, 2), None, False),
     ],
 )
-def test_states_agree_about_one_content(
-    listed: FileState, now: FileState | None, expected: bool
-) -> None:
+def test_states_agree_about_one_content(listed, now, expected):
     assert listed.agrees(now) is expected
     assert are_as_listed(columns(listed), columns(now)).tolist() == [expected]
 
@@ -103,9 +97,7 @@ def columns(state: FileState | None) -> pa.Table:
     return pa.table(arrays, ["length", "modified", "etag"])
 
 
-def test_a_file_that_is_gone_has_no_state_and_no_footer(
-    spark: SparkSession, files: Path, mounted: str
-) -> None:
+def test_a_file_that_is_gone_has_no_state_and_no_footer(spark, files, mounted):
     size = next(files.glob("*.parquet")).stat()
     known = f"{mounted}/{next(files.glob('*.parquet')).name}"
     expected = FileState(size.st_size, size.st_mtime_ns // 1_000_000)
@@ -118,9 +110,7 @@ def test_a_file_that_is_gone_has_no_state_and_no_footer(
     assert gone["failure"]
 
 
-def test_min_max_of_a_file_system_of_hadoop_reads_footers_only(
-    spark: SparkSession, mounted: str
-) -> None:
+def test_min_max_of_a_file_system_of_hadoop_reads_footers_only(spark, mounted):
     target = open_path(spark, mounted, "parquet")
     rows = build(target, index(target, "MIN_MAX", "id"))
     assert [row["i1.max"] for row in rows] == [9, 19, 29, 39, 49]
@@ -134,9 +124,7 @@ def test_what_footers_cannot_prove_is_scanned_there(spark: SparkSession, mounted
     assert target.counters.scanned_files == 5
 
 
-def test_a_file_rewritten_there_while_it_is_read_is_left_out(
-    spark: SparkSession, files: Path, mounted: str
-) -> None:
+def test_a_file_rewritten_there_while_it_is_read_is_left_out(spark, files, mounted):
     target = open_path(spark, mounted, "parquet")
     listed = target.list_files("")
     changed = sorted(files.glob("*.parquet"))[0]
@@ -196,9 +184,7 @@ def indexed(target: SparkTarget, *columns: str) -> list[dict[str, object]]:
     return [as_a_set(row) for row in build(target, *indexes)]
 
 
-def test_rows_of_every_type_are_those_of_sparks_scan(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_every_type_are_those_of_sparks_scan(spark, tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     table = pa.table({f"c{number}": values for number, values in enumerate(COLUMNS.values())})
     for number, part in enumerate((table, table.slice(2), table.slice(1, 1), table.slice(0, 0))):
@@ -285,9 +271,7 @@ def test_nothing_to_do_runs_no_job(built: IndexBuilder, jobs: Callable[[], int])
     assert jobs() > 0
 
 
-def test_new_changed_and_removed_files_are_noticed(
-    spark: SparkSession, built: IndexBuilder, folder: Path
-) -> None:
+def test_new_changed_and_removed_files_are_noticed(spark, built, folder):
     first, second, third = sorted(path for path in folder.glob("day=*/part-*"))
     first.unlink()
     second.write_bytes(third.read_bytes())
@@ -306,9 +290,7 @@ def test_the_mode_full_reads_again(built: IndexBuilder) -> None:
     ("setting", "value"),
     [("spark.sql.caseSensitive", "true"), ("spark.sql.timestampType", "TIMESTAMP_NTZ")],
 )
-def test_another_reader_is_noticed(
-    setting: str, value: str, settings: SparkSession, built: IndexBuilder, file_format: str
-) -> None:
+def test_another_reader_is_noticed(setting, value, settings, built, file_format):
     settings.conf.set(setting, value)
     is_watched = setting == "spark.sql.caseSensitive" or file_format in ("csv", "json")
     assert built.refresh().plan.mode is (
@@ -327,9 +309,7 @@ def test_other_options_of_the_reader_are_noticed(
     assert other.refresh().plan.mode is RefreshMode.FULL
 
 
-def test_a_listing_has_the_partitions_that_opening_has(
-    spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str
-) -> None:
+def test_a_listing_has_the_partitions_that_opening_has(spark, built, folder, file_format):
     listing = file_listing_of(
         spark, str(folder), f"file:{folder}", file_format, OPTIONS[file_format]
     )
@@ -340,9 +320,7 @@ def test_a_listing_has_the_partitions_that_opening_has(
 
 
 @pytest.mark.parametrize("path", ["gone", "[0-9]*"])
-def test_there_is_no_listing_of_what_cannot_be_opened(
-    path: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_there_is_no_listing_of_what_cannot_be_opened(path, spark, tmp_path):
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.json").write_text(json.dumps({"id": 1}))

@@ -49,9 +49,7 @@ def test_the_uri_has_no_trailing_slash(target: SparkTarget) -> None:
         ("day", ("Day",), "date"),
     ],
 )
-def test_names_are_resolved_as_spark_does(
-    name: str, expected: tuple[str, ...], data_type: str, target: SparkTarget
-) -> None:
+def test_names_are_resolved_as_spark_does(name, expected, data_type, target):
     assert target.column(name) == column_term(expected, data_type)
 
 
@@ -99,9 +97,7 @@ def test_where_about_anything_else_is_refused(where: str, target: SparkTarget) -
         target.list_files(where)
 
 
-def test_a_table_with_a_partition_elsewhere_is_built(
-    spark: SparkSession, database: str, tmp_path: Path
-) -> None:
+def test_a_table_with_a_partition_elsewhere_is_built(spark, database, tmp_path):
     spark.sql(f"CREATE TABLE {database}.t (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
     spark.sql(f"INSERT INTO {database}.t VALUES (1, 1), (2, 2)")
     spark.range(30, 40).coalesce(1).write.parquet(str(tmp_path / "elsewhere"))
@@ -116,9 +112,7 @@ def test_a_table_with_a_partition_elsewhere_is_built(
     }  # fmt: skip
 
 
-def test_files_added_to_a_table_by_others_are_seen(
-    spark: SparkSession, database: str, tmp_path: Path
-) -> None:
+def test_files_added_to_a_table_by_others_are_seen(spark, database, tmp_path):
     spark.range(1).coalesce(1).write.parquet(str(tmp_path / "t"))
     spark.sql(f"CREATE TABLE {database}.t (id BIGINT) USING parquet LOCATION '{tmp_path}/t'")
     target = open_table(spark, f"{database}.t")
@@ -174,9 +168,7 @@ def test_readers_that_cannot_be_relied_on_are_refused(spark: SparkSession, tmp_p
         open_path(spark, str(tmp_path / "t"), "binaryFile")
 
 
-def test_the_folder_of_an_output_is_refused_with_where_its_data_is(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_folder_of_an_output_is_refused_with_where_its_data_is(spark, tmp_path):
     spark.range(1).write.parquet(str(tmp_path / "data" / "day=1"))
     spark.range(1).write.parquet(str(tmp_path / "metadata"))
     (tmp_path / MARKER).write_text("{}")
@@ -208,17 +200,13 @@ def test_a_column_that_is_called_view_is_no_view(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize("file_format", ["delta", "iceberg", "jdbc", "rate", "avro"])
-def test_what_spark_itself_does_not_read_as_files_is_refused(
-    file_format: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_what_spark_itself_does_not_read_as_files_is_refused(file_format, spark, tmp_path):
     spark.range(1).write.parquet(str(tmp_path / "t"))
     with pytest.raises(TargetNotIndexable):
         open_path(spark, str(tmp_path / "t"), file_format)
 
 
-def test_views_of_streams_of_files_and_of_rows_are_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_views_of_streams_of_files_and_of_rows_are_refused(spark, tmp_path):
     spark.range(1).write.parquet(str(tmp_path / "t"))
     files = spark.read.parquet(str(tmp_path / "t"))
     stream = spark.readStream.schema(files.schema).parquet(str(tmp_path / "t"))
@@ -229,9 +217,7 @@ def test_views_of_streams_of_files_and_of_rows_are_refused(
     spark.catalog.dropTempView("passing")
 
 
-def test_a_column_of_newer_snapshots_only_names_the_merged_schema(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_column_of_newer_snapshots_only_names_the_merged_schema(spark, tmp_path):
     spark.sql("SELECT 1 AS id").write.parquet(str(tmp_path / "data" / "t=1"))
     spark.sql("SELECT 1 AS id, 2 AS vip").write.parquet(str(tmp_path / "data" / "t=2"))
     (tmp_path / MARKER).write_text("{}")

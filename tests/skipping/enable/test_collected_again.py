@@ -53,14 +53,7 @@ def replace(spark: SparkSession, folder: str, source: str, first: int = 94) -> N
 @pytest.mark.parametrize("first_generation", ["", "parquet,json"], ids=["v2", "v1"])
 @pytest.mark.parametrize("source", ["parquet", "json"])
 @pytest.mark.parametrize("kept", ["none", "one"])
-def test_replaced_file_is_read_again(
-    skipping: SparkSession,
-    location: str,
-    tmp_path: Path,
-    source: str,
-    first_generation: str,
-    kept: str,
-) -> None:
+def test_replaced_file_is_read_again(skipping, location, tmp_path, source, first_generation, kept):
     path = write(skipping, tmp_path / "t", source)
     build_index(skipping, location, path, ("i",), source=source)
     wanted = "i = 95" if kept == "none" else "i IN (95, 10)"
@@ -181,9 +174,7 @@ def test_every_frame_gives_again_what_it_gives_without_skipping(
         skipping.sql("DROP TABLE bucketed")
 
 
-def test_cached_frame_is_filled_again_as_without_skipping(
-    skipping: SparkSession, location: str, tmp_path: Path
-) -> None:
+def test_cached_frame_is_filled_again_as_without_skipping(skipping, location, tmp_path):
     path = write(skipping, tmp_path / "t", "parquet")
     build_index(skipping, location, path, ("i",))
     frame = skipping.read.parquet(path).where(WANTED).cache()
@@ -194,9 +185,7 @@ def test_cached_frame_is_filled_again_as_without_skipping(
     assert sorted(row.i for row in kept.collect()) == [10, 95]
 
 
-def test_static_side_of_a_stream_is_looked_at_with_each_batch(
-    skipping: SparkSession, location: str, tmp_path: Path
-) -> None:
+def test_static_side_of_a_stream_is_looked_at_with_each_batch(skipping, location, tmp_path):
     path = write(skipping, tmp_path / "t", "parquet")
     build_index(skipping, location, path, ("i",))
     events = tmp_path / "events"

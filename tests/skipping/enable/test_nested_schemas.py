@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -78,9 +77,7 @@ def frame_of(spark: SparkSession, source: str, path: str) -> DataFrame:
 
 
 @pytest.mark.parametrize("source", FORMATS)
-def test_index_is_used_whatever_fields_a_query_reads(
-    skipping: SparkSession, reading: None, nested: dict, source: str
-) -> None:
+def test_index_is_used_whatever_fields_a_query_reads(skipping, reading, nested, source):
     for condition, columns in itertools.product(CONDITIONS, READ):
         frame = frame_of(skipping, source, nested[source]).where(condition).select(*columns)
         (outcome,) = explain(frame).relations
@@ -88,9 +85,7 @@ def test_index_is_used_whatever_fields_a_query_reads(
 
 
 @pytest.mark.parametrize("source", FORMATS)
-def test_rows_are_the_same_when_fields_are_left_out(
-    skipping: SparkSession, reading: None, nested: dict, source: str
-) -> None:
+def test_rows_are_the_same_when_fields_are_left_out(skipping, reading, nested, source):
     condition = " OR ".join(f"({each})" for each in CONDITIONS)
     for columns in (("id", "st.b"), ("st.a", "ar.x")):
         query = frame_of(skipping, source, nested[source]).where(condition).select(*columns)
@@ -99,9 +94,7 @@ def test_rows_are_the_same_when_fields_are_left_out(
         assert len(off) == 1
 
 
-def test_fields_found_by_id_may_be_left_out(
-    skipping: SparkSession, location: str, folder: Path
-) -> None:
+def test_fields_found_by_id_may_be_left_out(skipping, location, folder):
     with_ids = skipping.createDataFrame([], "st struct<a: long, b: long>").schema
     for number, field in enumerate(with_ids["st"].dataType.fields):
         field.metadata = {"parquet.field.id": number}
@@ -113,9 +106,7 @@ def test_fields_found_by_id_may_be_left_out(
         assert explain(frame.select("st.a")).relations[0].kept_files == 1
 
 
-def test_orc_that_finds_fields_by_position_is_not_indexed(
-    skipping: SparkSession, nested: dict
-) -> None:
+def test_orc_that_finds_fields_by_position_is_not_indexed(skipping, nested):
     level = "orc.force.positional.evolution.level"
     frame = skipping.read.option(level, "2").orc(nested["orc"]).where("st.a = 25")
     (outcome,) = explain(frame).relations

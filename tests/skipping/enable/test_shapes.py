@@ -68,9 +68,7 @@ def truth(spark: SparkSession, indexed: str) -> Mapping[str, int]:
 
 
 @pytest.mark.parametrize(("condition", "most"), SKIPPING.items())
-def test_condition_reads_few_files_and_finds_all_rows(
-    rows: DataFrame, truth: Mapping[str, int], condition: str, most: int
-) -> None:
+def test_condition_reads_few_files_and_finds_all_rows(rows, truth, condition, most):
     assert rows.where(condition).count() == truth[condition]
     assert (last(rows.sparkSession).kept_files, last(rows.sparkSession).files) == (most, FILES)
 
@@ -177,9 +175,7 @@ def table(skipping: SparkSession, days: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("condition", "most"), CONDITIONS.items())
-def test_condition_on_both_kinds_of_columns_skips_in_a_folder(
-    skipping: SparkSession, days: str, condition: str, most: int
-) -> None:
+def test_condition_on_both_kinds_of_columns_skips_in_a_folder(skipping, days, condition, most):
     on, off = on_and_off(skipping, lambda: skipping.read.parquet(days).where(condition))
     assert on == off
     assert last(skipping).kept_files <= most
@@ -223,9 +219,7 @@ def test_other_reader_does_not_use_the_index(rows: DataFrame) -> None:
     assert "the reader has changed: spark.sql.files.ignoreCorruptFiles" in text
 
 
-def test_index_never_refreshed_prunes_nothing_and_logs_it(
-    skipping: SparkSession, location: str, folder: Path
-) -> None:
+def test_index_never_refreshed_prunes_nothing_and_logs_it(skipping, location, folder):
     path = write_files(skipping, folder)
     skipping_index(skipping, location=location).on_path(path).add_min_max("id").create()
     frame = skipping.read.parquet(path).where("id = 5")
@@ -234,9 +228,7 @@ def test_index_never_refreshed_prunes_nothing_and_logs_it(
     assert "it was never refreshed" in str(explaining.explain(frame))
 
 
-def test_damaged_index_is_logged_once_and_reads_every_file(
-    skipping: SparkSession, own: str, location: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_index_is_logged_once_and_reads_every_file(skipping, own, location, caplog):
     decider_of(skipping).forget()
     (folder,) = [
         path.parents[1]

@@ -42,9 +42,7 @@ def test_evaluate_only_counts_and_drops_nothing(rows: DataFrame) -> None:
     assert "Skipping" not in plan
 
 
-def test_enabling_twice_adds_a_location(
-    skipping: SparkSession, location: str, folder: Path, tmp_path: Path
-) -> None:
+def test_enabling_twice_adds_a_location(skipping, location, folder, tmp_path):
     path = write_files(skipping, folder)
     other = str(tmp_path / "other")
     build_index(skipping, other, path, ("id",))
@@ -54,9 +52,7 @@ def test_enabling_twice_adds_a_location(
     assert kept(skipping.read.parquet(path)) == 1
 
 
-def test_locations_may_come_from_the_session(
-    skipping: SparkSession, folder: Path, tmp_path: Path
-) -> None:
+def test_locations_may_come_from_the_session(skipping, folder, tmp_path):
     path = write_files(skipping, folder)
     build_index(skipping, str(tmp_path / "own"), path, ("id",))
     with setting(skipping, catalog.LOCATIONS, f"{tmp_path / 'none'}, {tmp_path / 'own'}"):
@@ -120,9 +116,7 @@ def test_explanation_names_what_would_help(rows: DataFrame) -> None:
     assert "what follows for its column stands beside it" in text
 
 
-def test_explanation_of_what_has_no_index_or_no_condition(
-    skipping: SparkSession, rows: DataFrame, folder: Path
-) -> None:
+def test_explanation_of_what_has_no_index_or_no_condition(skipping, rows, folder):
     path = write_files(skipping, folder)
     joined = skipping.read.parquet(path).where("id > 3").join(rows, "id", "left_anti")
     text = " ".join(str(explain(joined)).split())
@@ -153,9 +147,7 @@ def test_explain_of_spark_names_index_files_and_bytes(rows: DataFrame) -> None:
     assert "skipping" not in plan_text(rows.where("lower(c) <=> 'x'"))
 
 
-def test_explain_of_spark_names_the_index_of_second_generation_scans(
-    skipping: SparkSession, indexed: str
-) -> None:
+def test_explain_of_spark_names_the_index_of_second_generation_scans(skipping, indexed):
     with setting(skipping, "spark.sql.sources.useV1SourceList", ""):
         frame = skipping.read.parquet(indexed).where("id = 5")
         text = plan_text(frame)
@@ -210,9 +202,7 @@ def test_explanation_names_the_condition_as_a_whole(skipping: SparkSession, path
     assert "by VALUE_SET(a > b)" in text
 
 
-def test_condition_without_an_index_names_the_one_that_would_help(
-    skipping: SparkSession, path: str
-) -> None:
+def test_condition_without_an_index_names_the_one_that_would_help(skipping, path):
     text = " ".join(str(explain(skipping.read.parquet(path).where("a + 1 = b"))).split())
     assert "compares columns with each other: add an index over this expression" in text
 

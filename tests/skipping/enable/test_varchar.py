@@ -27,9 +27,7 @@ def source(skipping: SparkSession, folder: Path, request: pytest.FixtureRequest)
     skipping.sql("DROP TABLE padded_texts")
 
 
-def test_varchar_of_a_table_is_indexed_and_skipped(
-    skipping: SparkSession, location: str, source: str
-) -> None:
+def test_varchar_of_a_table_is_indexed_and_skipped(skipping, location, source):
     builder = skipping_index(skipping, location).on_table("padded_texts").add_min_max("v", "s.x")
     builder.add_expression("VALUE_SET", "upper(v)").build()
     for condition in CONDITIONS:
@@ -39,9 +37,7 @@ def test_varchar_of_a_table_is_indexed_and_skipped(
         assert on == off, condition
 
 
-def test_index_of_the_path_serves_path_and_table(
-    skipping: SparkSession, location: str, folder: Path, source: str
-) -> None:
+def test_index_of_the_path_serves_path_and_table(skipping, location, folder, source):
     skipping_index(skipping, location).on_path(str(folder), source).add_min_max("v").build()
     served = [skipping.read.format(source).load(str(folder)), skipping.table("padded_texts")]
     # The schema that JSON files give has its columns in another order than the table's.
@@ -49,8 +45,6 @@ def test_index_of_the_path_serves_path_and_table(
         assert explain(frame.where("v = 'v2'")).relations[0].kept_files == 1
 
 
-def test_char_is_refused_with_what_to_do(
-    skipping: SparkSession, location: str, source: str
-) -> None:
+def test_char_is_refused_with_what_to_do(skipping, location, source):
     with pytest.raises(IndexNotPossible, match=r"VARCHAR or STRING"):
         skipping_index(skipping, location).on_table("padded_texts").add_min_max("c").create()

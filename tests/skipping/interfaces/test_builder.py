@@ -1,7 +1,6 @@
 """The interface of Python: create, build, refresh, describe, drop."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,9 +32,7 @@ def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: L
     assert files.vacuum().definition is None
 
 
-def test_description_shows_when_queries_of_this_session_used_an_index(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_description_shows_when_queries_of_this_session_used_an_index(spark, lake):
     files = skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
     files.build()
     skipping.enable(spark, lake.base)
@@ -56,9 +53,7 @@ def test_other_sessions_read_what_this_one_used(spark: SparkSession, lake: Lake)
     assert files.describe().last_used == recorded.total.last_used
 
 
-def test_usage_is_not_written_where_the_session_disables_it(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_usage_is_not_written_where_the_session_disables_it(spark, lake):
     skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price").build()
     skipping.enable(spark, lake.base)
     with setting(spark, USAGE, "false"):
@@ -75,9 +70,7 @@ def test_verbs_without_files_or_index_are_refused(spark: SparkSession, lake: Lak
 
 
 @pytest.mark.parametrize("declare", INTERFACES)
-def test_every_interface_makes_the_same_definition(
-    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
-) -> None:
+def test_every_interface_makes_the_same_definition(spark, lake, declare):
     other = Lake(lake.folder / "other").fill()
     by_sql(spark, other)
     expected = other.definition()
@@ -90,9 +83,7 @@ def test_every_interface_makes_the_same_definition(
 
 
 @pytest.mark.parametrize("declare", INTERFACES[:4])
-def test_a_created_index_is_empty_until_it_is_refreshed(
-    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
-) -> None:
+def test_a_created_index_is_empty_until_it_is_refreshed(spark, lake, declare):
     declare(spark, lake)
     assert lake.state().phase is IndexState.EMPTY
     assert not lake.state().may_skip

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from pyspark.sql import SparkSession
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.indexinterfaces import DAYS, Lake, command, printed
 
@@ -44,9 +43,7 @@ def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixtu
     assert not lake.state().segments
 
 
-def test_explain_shows_which_files_a_query_reads(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_shows_which_files_a_query_reads(spark, lake, capsys):
     assert command("build", lake, "-i", "price MIN_MAX") == 0
     capsys.readouterr()
     query = f"SELECT * FROM parquet.`{lake.data}` WHERE price = 25"
@@ -56,9 +53,7 @@ def test_explain_shows_which_files_a_query_reads(
     disable(spark)
 
 
-def test_stats_show_how_queries_of_sessions_used_indexes(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stats_show_how_queries_of_sessions_used_indexes(spark, lake, capsys):
     assert run_command(["index", "apply", "-f", str(lake.declare())]) == 0
     enable(spark, lake.base)
     for low in (0, 25):
@@ -77,9 +72,7 @@ def test_stats_show_how_queries_of_sessions_used_indexes(
     assert printed(capsys.readouterr().out)["lastUsed"] == used["lastUsed"]
 
 
-def test_list_counts_files_where_it_is_asked_to(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_counts_files_where_it_is_asked_to(lake, capsys):
     other = lake.folder / "other"
     shutil.copytree(lake.data, other)
     place = ("--location", lake.base, "-i", "price MIN_MAX")
@@ -101,9 +94,7 @@ def test_list_counts_files_where_it_is_asked_to(
     assert "cannot be listed" in captured.err
 
 
-def test_a_cluster_is_listed_and_keeps_no_notes_about_queries(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_is_listed_and_keeps_no_notes_about_queries(lake, capsys):
     with serving(FakeOpenSearch()) as port:
         cluster = f"opensearch://127.0.0.1:{port}"
         place = (lake.data, "--location", cluster)
@@ -149,9 +140,7 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("damage", ["{", '{"format": 99}'])
-def test_an_unreadable_index_is_shown_by_some_commands_and_refused_by_others(
-    lake: Lake, capsys: pytest.CaptureFixture[str], damage: str
-) -> None:
+def test_an_unreadable_index_is_shown_by_some_commands_and_refused_by_others(lake, capsys, damage):
     assert command("create", lake, "-i", "price MIN_MAX") == 0
     (state,) = (lake.folder / "indexes").rglob("manifest/*.json")
     state.chmod(0o644)
@@ -209,13 +198,7 @@ def test_an_unreadable_index_is_shown_by_some_commands_and_refused_by_others(
         (("polish", "{data}"), 2, "polish"),
     ],
 )
-def test_wrong_input_is_one_message(
-    lake: Lake,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    code: int,
-    text: str,
-) -> None:
+def test_wrong_input_is_one_message(lake, capsys, arguments, code, text):
     filled = [argument.format(data=lake.data, base=lake.base) for argument in arguments]
     assert run_command(["index", *filled]) == code
     message = capsys.readouterr().err

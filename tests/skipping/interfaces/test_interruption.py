@@ -27,14 +27,7 @@ SLOW = r"regexp_extract(concat(repeat('a', 34), name), '(a|aa)+\\1b', 0) VALUE_S
         (("build", "drop"), "vacuum", "destroy", signal.SIGTERM, IndexState.DELETED),
     ],
 )
-def test_a_signal_puts_things_back(
-    lake: Lake,
-    before: tuple[str, ...],
-    name: str,
-    step: str,
-    number: signal.Signals,
-    after: IndexState,
-) -> None:
+def test_a_signal_puts_things_back(lake, before, name, step, number, after):
     declared = ("-i", "price MIN_MAX")
     for each in before:
         lake.add("2024-01-09", 9)

@@ -64,9 +64,7 @@ def read_files(spark: SparkSession, frame: DataFrame) -> tuple[list[tuple], int,
 
 
 @pytest.mark.parametrize("data_format", [f for f in SPARK_FORMATS if f != DataFormat.ICEBERG])
-def test_reading_what_is_published_skips(
-    spark: SparkSession, tmp_path: Path, base: str, data_format: DataFormat
-) -> None:
+def test_reading_what_is_published_skips(spark, tmp_path, base, data_format):
     loom = Loom(tmp_path, folder={"dataFormat": data_format.value})
     published(spark, loom)
     chosen = snaploom.read(spark, loom.uri).where("data.id = 205")
@@ -80,9 +78,7 @@ def test_reading_what_is_published_skips(
     assert len(expected) == 1
 
 
-def test_many_snapshots_are_read_by_one_index(
-    spark: SparkSession, tmp_path: Path, base: str
-) -> None:
+def test_many_snapshots_are_read_by_one_index(spark, tmp_path, base):
     loom = Loom(tmp_path)
     published(spark, loom, range(1, 26))
     index(spark, loom, base)
@@ -96,9 +92,7 @@ def test_many_snapshots_are_read_by_one_index(
 
 
 @pytest.mark.parametrize("step", list(Normalization))
-def test_an_index_loses_no_row_of_a_join_by_normalised_keys(
-    spark: SparkSession, tmp_path: Path, base: str, step: Normalization
-) -> None:
+def test_an_index_loses_no_row_of_a_join_by_normalised_keys(spark, tmp_path, base, step):
     spellings = [" ab-1", "AB-1", "ab1", "001", "1.0", "e\u0301", "\u00e9", "x"]
     folder = tmp_path / "rows"
     folder.mkdir()
@@ -147,9 +141,7 @@ def by_resource(spark: SparkSession, lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("declare", [by_sql, by_builder, by_command, by_resource])
-def test_avro_is_indexed_and_skipped_by_its_short_name(
-    spark: SparkSession, lake: Lake, declare
-) -> None:
+def test_avro_is_indexed_and_skipped_by_its_short_name(spark, lake, declare):
     files = Lake(lake.folder / "avro")
     spark.conf.set("spark.snaploom.skipping.locations", files.base)
     for number in range(2):

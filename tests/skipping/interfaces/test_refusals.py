@@ -97,13 +97,7 @@ def clashing(lake: Lake) -> Lake:
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_every_interface_refuses_impossible_indexes(
-    spark: SparkSession,
-    clashing: Lake,
-    errors: Callable[[], str],
-    interface: Interface,
-    case: tuple[Items, str, str, str],
-) -> None:
+def test_every_interface_refuses_impossible_indexes(spark, clashing, errors, interface, case):
     items, form, message, code = case
     refusal = interface(spark, clashing, items, form) + errors()
     assert (code if interface is by_resource else message) in refusal
@@ -111,12 +105,7 @@ def test_every_interface_refuses_impossible_indexes(
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_an_index_that_exists_is_not_altered_into_what_cannot_be(
-    spark: SparkSession,
-    clashing: Lake,
-    errors: Callable[[], str],
-    case: tuple[Items, str, str, str],
-) -> None:
+def test_an_index_that_exists_is_not_altered_into_what_cannot_be(spark, clashing, errors, case):
     items, form, _, code = case
     store = {"parquet": {"location": clashing.base, "form": form}}
     indexes = [{"type": "VALUE_SET", "column": "a"}]
@@ -148,9 +137,7 @@ def built(spark: SparkSession, base: Path) -> None:
     index.stored(str(base), "XSKIPPER").build()
 
 
-def test_a_property_of_a_table_names_the_store_to_import(
-    spark: SparkSession, lake: Lake, database: str, tmp_path: Path
-) -> None:
+def test_a_property_of_a_table_names_the_store_to_import(spark, lake, database, tmp_path):
     built(spark, tmp_path / "made")
     store = str(tmp_path / "store")
     indexes = skipping.skipping_indexes(spark, str(tmp_path / "made"))
@@ -163,9 +150,7 @@ def test_a_property_of_a_table_names_the_store_to_import(
     skipping.disable(spark)
 
 
-def test_a_property_of_a_database_names_the_folder_of_many_stores(
-    spark: SparkSession, lake: Lake, database: str, tmp_path: Path
-) -> None:
+def test_a_property_of_a_database_names_the_folder_of_many_stores(spark, lake, database, tmp_path):
     base = tmp_path / "base"
     built(spark, base)
     spark.conf.unset(LOCATIONS)
@@ -202,9 +187,7 @@ def spoil(*files: Path) -> None:
         )
 
 
-def test_a_refresh_that_can_read_no_file_fails_and_changes_nothing(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refresh_that_can_read_no_file_fails_and_changes_nothing(lake, capsys):
     assert command("build", lake, *INDEX) == 0
     before = lake.state()
     spoil(*files_of(lake))
@@ -218,9 +201,7 @@ def test_a_refresh_that_can_read_no_file_fails_and_changes_nothing(
     assert lake.state().segments == before.segments
 
 
-def test_applying_a_resource_over_spoilt_files_fails(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_applying_a_resource_over_spoilt_files_fails(lake, capsys):
     path = lake.declare(indexes=[{"type": "VALUE_SET", "column": "name"}])
     assert command("create", lake, *INDEX) == 0
     spoil(*files_of(lake))

@@ -1,7 +1,6 @@
 """`snaploom index apply`: indexes become what resources declare, and stay so."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -33,9 +32,7 @@ def test_applying_twice_changes_nothing(lake: Lake, capsys: pytest.CaptureFixtur
     assert after.segments == before.segments
 
 
-def test_what_changed_is_altered_and_only_that(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_changed_is_altered_and_only_that(lake, capsys):
     apply(lake, indexes=[{"type": "MIN_MAX", "column": "price"}])
     lake.add("2024-01-04", 9)
     wanted = [
@@ -62,9 +59,7 @@ def test_what_changed_is_altered_and_only_that(
     assert files == {"indexed": len(DAYS) + 1, "stale": 0, "missing": 0, "gone": 0}
 
 
-def test_an_owned_index_is_refreshed_and_described_by_others_and_not_changed(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_owned_index_is_refreshed_and_described_by_others_and_not_changed(spark, lake, capsys):
     apply(lake)
     path = f"parquet.`{lake.data}`"
     enable.sql(spark, f"REFRESH SKIPPING INDEX ON {path} FULL")
@@ -82,26 +77,20 @@ def test_an_owned_index_is_refreshed_and_described_by_others_and_not_changed(
     assert not lake.state().exists
 
 
-def test_a_resource_takes_over_what_was_made_by_hand(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resource_takes_over_what_was_made_by_hand(spark, lake, capsys):
     by_sql(spark, lake)
     assert apply(lake) == 0
     assert "owned by SkippingIndex/of-lake from now on" in capsys.readouterr().out
     assert lake.definition().owner == "SkippingIndex/of-lake"
 
 
-def test_two_resources_do_not_share_an_index(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_resources_do_not_share_an_index(lake, capsys):
     apply(lake)
     assert apply(lake, name="other") == 1
     assert "owned by SkippingIndex/of-lake" in capsys.readouterr().err
 
 
-def test_every_finding_about_a_resource_is_reported_with_its_line(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_finding_about_a_resource_is_reported_with_its_line(lake, capsys):
     wrong = [
         {"type": "MIN_MAX", "column": "prize"},
         {"type": "PARTITION", "column": "price"},
@@ -195,14 +184,7 @@ def test_others_describe_and_refresh_it(spark: SparkSession, owned: Lake, act: A
         ("describe", (), 0),
     ],
 )
-def test_commands_follow_the_same_rule(
-    owned: Lake,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    more: tuple[str, ...],
-    code: int,
-) -> None:
+def test_commands_follow_the_same_rule(owned, tmp_path, capsys, name, more, code):
     metadata = str(tmp_path / "metadata")
     assert command("export", owned, metadata) == 0
     capsys.readouterr()
@@ -210,9 +192,7 @@ def test_commands_follow_the_same_rule(
     assert (OWNER in capsys.readouterr().err) == bool(code)
 
 
-def test_what_its_owner_dropped_is_vacuumed_by_its_owner(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_its_owner_dropped_is_vacuumed_by_its_owner(lake, capsys):
     declared = str(lake.declare())
     for name in ("apply", "drop"):
         names = ("of-lake",) if name == "drop" else ()

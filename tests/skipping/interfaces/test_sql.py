@@ -44,17 +44,13 @@ def test_an_index_lives_through_spark_sql(spark: SparkSession, lake: Lake, table
     assert lake.state().definition is None
 
 
-def test_what_is_not_ours_goes_to_spark_with_its_arguments(
-    spark: SparkSession, lake: Lake, table: str
-) -> None:
+def test_what_is_not_ours_goes_to_spark_with_its_arguments(spark, lake, table):
     query = f"SELECT count(*) AS n FROM {table} WHERE price < :limit"
     assert spark.sql(query, args={"limit": 5}).collect()[0]["n"] == 5
     assert spark.sql("SELECT {x} AS x", x=3).collect()[0]["x"] == 3
 
 
-def test_a_misspelt_statement_never_reaches_spark(
-    spark: SparkSession, lake: Lake, table: str
-) -> None:
+def test_a_misspelt_statement_never_reaches_spark(spark, lake, table):
     with pytest.raises(StatementInvalid, match=r"\^"):
         spark.sql(f"REFRESH SKIPPING INDX ON {table}")
 
@@ -66,9 +62,7 @@ def test_disabling_gives_spark_its_own_sql_back(spark: SparkSession, lake: Lake)
     assert "sql" not in vars(spark)
 
 
-def test_creating_twice_is_refused_unless_it_is_asked_for(
-    spark: SparkSession, lake: Lake, table: str
-) -> None:
+def test_creating_twice_is_refused_unless_it_is_asked_for(spark, lake, table):
     spark.sql(f"CREATE SKIPPING INDEX ON {table} (price MIN_MAX)")
     with pytest.raises(IndexAlreadyExists):
         spark.sql(f"CREATE SKIPPING INDEX ON {table} (price MIN_MAX)")
@@ -77,9 +71,7 @@ def test_creating_twice_is_refused_unless_it_is_asked_for(
 
 
 @pytest.mark.parametrize("verb", ["REFRESH", "DESCRIBE", "DROP", "VACUUM", "RECOVER"])
-def test_what_was_never_created_is_not_found(
-    spark: SparkSession, lake: Lake, table: str, verb: str
-) -> None:
+def test_what_was_never_created_is_not_found(spark, lake, table, verb):
     with pytest.raises(IndexNotFound, match="create it"):
         spark.sql(f"{verb} SKIPPING INDEX ON {table}")
 

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -95,9 +95,7 @@ def restored_by_rename(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("restore", [restored_in_place, restored_by_rename])
-def test_same_length_and_time_set_back_is_read(
-    indexed: ProofCase, restore: Callable[[Path, bytes], None]
-) -> None:
+def test_same_length_and_time_set_back_is_read(indexed, restore):
     first, last = indexed.files[0], indexed.files[-1]
     before, listed = first.stat(), indexed.read()
     restore(first, last.read_bytes())
@@ -225,9 +223,7 @@ def test_folder_swapped_for_another_one(indexed: ProofCase) -> None:
         ("_latest", lambda content: b"{"),
     ],
 )
-def test_damaged_index_reads_every_file(
-    in_folder: ProofCase, pattern: str, damage: Callable[[bytes], bytes]
-) -> None:
+def test_damaged_index_reads_every_file(in_folder, pattern, damage):
     assert in_folder.kept("a = 2") == 1
     path = stored(in_folder, pattern)[-1]
     path.write_bytes(damage(path.read_bytes()))
@@ -250,9 +246,7 @@ def test_index_removed_while_it_is_enabled(in_folder: ProofCase) -> None:
     assert in_folder.kept("a = 2") == FILES
 
 
-def test_documents_removed_while_the_index_is_enabled(
-    in_cluster: ProofCase, cluster: FakeOpenSearch
-) -> None:
+def test_documents_removed_while_the_index_is_enabled(in_cluster, cluster):
     with skipping_by(in_cluster.spark, in_cluster.location):
         assert in_cluster.read().where("a = 2").count() == 1
         cluster.indexes.clear()
@@ -261,9 +255,7 @@ def test_documents_removed_while_the_index_is_enabled(
 
 
 @pytest.mark.parametrize("chosen", [0, 1, 2])
-def test_document_that_is_lost_makes_no_row_lost(
-    in_cluster: ProofCase, cluster: FakeOpenSearch, chosen: int
-) -> None:
+def test_document_that_is_lost_makes_no_row_lost(in_cluster, cluster, chosen):
     for index in cluster.indexes.values():
         rows = [name for name, source in index.visible.items() if "file_path" in source]
         for name in rows[chosen : chosen + 1]:
@@ -272,9 +264,7 @@ def test_document_that_is_lost_makes_no_row_lost(
 
 
 @pytest.mark.parametrize("name", ["row", "path", "length", "modified", "segment", "written_at"])
-def test_documents_without_a_field_make_no_row_lost(
-    in_cluster: ProofCase, cluster: FakeOpenSearch, name: str
-) -> None:
+def test_documents_without_a_field_make_no_row_lost(in_cluster, cluster, name):
     removed = 0
     for index in cluster.indexes.values():
         for source in (*index.visible.values(), *(held for held, _ in index.documents.values())):
@@ -334,9 +324,7 @@ def test_killed_refresh_leaves_the_former_rows_in_use(in_folder: ProofCase, poin
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
     ],
 )
-def test_reader_with_other_settings_reads_every_file(
-    in_folder: ProofCase, name: str, value: str
-) -> None:
+def test_reader_with_other_settings_reads_every_file(in_folder, name, value):
     with setting(in_folder.spark, name, value):
         assert in_folder.kept("a = 2") == FILES
     assert in_folder.kept("a = 2") == 1
@@ -362,9 +350,7 @@ def test_csv_read_with_another_separator_reads_every_file(case: ProofCase) -> No
 
 @pytest.mark.parametrize("column", ["a", "b"])
 @pytest.mark.parametrize("value", ["1", "5", "9"])
-def test_csv_that_is_matched_by_name_is_not_answered_by_an_index_by_place(
-    case: ProofCase, column: str, value: str
-) -> None:
+def test_csv_that_is_matched_by_name_is_not_answered_by_an_index_by_place(case, column, value):
     case.path.mkdir(exist_ok=True)
     (case.path / "f0.csv").write_text("a,b\n1,9\n")
     (case.path / "f1.csv").write_text("b,a\n1,5\n")

@@ -294,9 +294,7 @@ def _all_of(builder: IndexBuilder, texts: Sequence[str]) -> IndexBuilder:
 
 
 @pytest.mark.parametrize(("indexed", "asked", "value"), PAIRS)
-def test_expression_that_differs_in_a_literal_keeps_its_rows(
-    carriers: ProofCase, indexed: str, asked: str, value: str
-) -> None:
+def test_expression_that_differs_in_a_literal_keeps_its_rows(carriers, indexed, asked, value):
     with under(carriers.spark, {"spark.sql.timeType.enabled": "true"}):
         for condition in (f"({asked}) = {value}", f"NOT (({asked}) = {value})"):
             carriers.kept(condition)
@@ -323,9 +321,7 @@ def test_expression_that_differs_in_a_literal_keeps_its_rows(
         ("spark.sql.session.timeZone", "Asia/Kolkata", "CAST(ts AS string)"),
     ],
 )
-def test_index_of_other_settings_loses_no_row(
-    case: ProofCase, name: str, value: str, text: str
-) -> None:
+def test_index_of_other_settings_loses_no_row(case, name, value, text):
     case.write_sql(*(
         f"SELECT {i} i, '{s}' s, named_struct('p', nullif({i}, 1)) st, "
         f"timestamp'2024-01-0{i + 1}' ts"
@@ -383,9 +379,7 @@ def test_settings_that_change_between_two_collects_lose_no_row(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("function", sampled(FUNCTIONS, 45))
-def test_expressions_that_differ_in_a_literal_have_different_keys(
-    numbers: ProofTable, spark: SparkSession, function: str
-) -> None:
+def test_expressions_that_differ_in_a_literal_have_different_keys(numbers, spark, function):
     frame = numbers.frame(spark)
     for family in families(frame, function):
         kept, *others = keys(frame, family.members)
@@ -452,9 +446,7 @@ def _some_settings(rng: random.Random) -> dict[str, str]:
     return {name: SETTINGS[name] for name in rng.sample(sorted(SETTINGS), rng.choice([0, 1, 3]))}
 
 
-def test_keys_of_version_1_are_not_used_until_they_are_built_again(
-    case: ProofCase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_keys_of_version_1_are_not_used_until_they_are_built_again(case, monkeypatch, caplog):
     case.write_sql("SELECT 'ab' s", "SELECT 'xy' s")
     with monkeypatch.context() as patch:
         patch.setattr(definition, "_EXPRESSION", definition._EXPRESSION_BEFORE)
@@ -469,9 +461,7 @@ def test_keys_of_version_1_are_not_used_until_they_are_built_again(
     assert not case.indexes.list()[0].problem
 
 
-def test_old_way_to_write_literals_would_lose_rows(
-    case: ProofCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_way_to_write_literals_would_lose_rows(case, monkeypatch):
     def opaque(value: object, data_type: str) -> expressions.Literal:
         is_shown = not isinstance(value, list | dict)
         return written(value if is_shown else {"opaque": True}, data_type)

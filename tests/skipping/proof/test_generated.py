@@ -10,12 +10,10 @@ one with the next seed, so that seven seeds bring every home together with every
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.runner.proofscope import IS_WHOLE
-from support.skipping.onequalsoff import IndexHome
-from support.skipping.proofgenerated import Generated
 from support.skipping.proofmetadata import VERSIONS
 from support.skipping.prooftables import LAYOUTS
 
@@ -63,13 +61,7 @@ types the share is printed."""
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "layout", "seed"), list(plan()))
-def test_no_row_is_lost(
-    home: IndexHome,
-    generated: Callable[[str, int], Generated],
-    layout: str,
-    seed: int,
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_no_row_is_lost(home, generated, layout, seed, record_property):
     verdicts = generated(layout, seed).verdicts(home)
     shares = {label: verdict.share for label, verdict in verdicts.items()}
     record_property("cases", sum(verdict.cases for verdict in verdicts.values()))

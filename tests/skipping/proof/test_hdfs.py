@@ -1,6 +1,5 @@
 """Files on HDFS that were replaced, with their length and time made to be what they were."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,9 +90,7 @@ def renamed(lake: Lake, name: str, value: int) -> None:
 
 @pytest.mark.parametrize("replaced", [overwritten, renamed])
 @pytest.mark.parametrize("threshold", [32, 0], ids=["listed by the driver", "listed by a job"])
-def test_same_length_and_time_set_back_is_read(
-    lake: Lake, replaced: Callable[[Lake, str, int], None], threshold: int
-) -> None:
+def test_same_length_and_time_set_back_is_read(lake, replaced, threshold):
     path = lake.path(name_of(0))
     before = lake.client.getFileStatus(path)
     replaced(lake, name_of(0), 2)
@@ -109,9 +106,7 @@ def test_same_length_and_time_set_back_is_read(
         lake.spark.conf.unset(key)
 
 
-def test_unchanged_files_are_skipped_and_the_description_shows_by_what(
-    lake: Lake,
-) -> None:
+def test_unchanged_files_are_skipped_and_the_description_shows_by_what(lake):
     with skipping_by(lake.spark, lake.location):
         (outcome,) = explain(lake.read().where("a = 2")).relations
     assert (outcome.kept_files, outcome.indexes[0].stale) == (1, 0)

@@ -169,9 +169,7 @@ FAULT_CASES = [
     + [(FAULT_CASES[3], version) for version in VERSIONS if version != 3],
     ids=str,
 )
-def test_fault_loses_rows_on_trust_and_none_once_verified(
-    imports: Callable[..., Imports], fault: FaultCase, version: int
-) -> None:
+def test_fault_loses_rows_on_trust_and_none_once_verified(imports, fault, version):
     made = imports(fault.column, *fault.files)
     made.written(version, fault.kind, SQL_TYPES[fault.column], FAULTS[fault.fault])
     made.imported(is_trusted=True)
@@ -188,9 +186,7 @@ def test_fault_loses_rows_on_trust_and_none_once_verified(
     ("kind", "version"),
     [("MIN_MAX", 0), ("MIN_MAX", 4), ("VALUE_SET", 0), ("VALUE_SET", 1), ("VALUE_SET", 3)],
 )
-def test_zeros_of_the_reference_are_one_value(
-    imports: Callable[..., Imports], kind: str, version: int
-) -> None:
+def test_zeros_of_the_reference_are_one_value(imports, kind, version):
     made = imports(pa.float64(), [-0.0], [0.0], [1.0]).written(version, kind, "double")
     made.imported(is_trusted=True)
     assert made.case.kept("a = 0.0D") == 2
@@ -207,9 +203,7 @@ def test_zeros_of_the_reference_are_one_value(
     ],
     ids=["Spark 2", "untold", "legacy", "legacy of a new Spark"],
 )
-def test_old_days_of_an_old_spark_are_unknown_even_on_trust(
-    imports: Callable[..., Imports], version: int, footer: dict[str, str]
-) -> None:
+def test_old_days_of_an_old_spark_are_unknown_even_on_trust(imports, version, footer):
     made = imports(pa.date32(), *DAYS)
     made.written(version, "MIN_MAX", "date", FAULTS["the old calendar"], footer)
     made.imported(is_trusted=True)
@@ -218,9 +212,7 @@ def test_old_days_of_an_old_spark_are_unknown_even_on_trust(
 
 
 @pytest.mark.parametrize("version", [0, 1, 4])
-def test_file_rewritten_within_its_millisecond_is_found_out(
-    imports: Callable[..., Imports], version: int
-) -> None:
+def test_file_rewritten_within_its_millisecond_is_found_out(imports, version):
     made = imports(pa.int32(), [1], [2], [3]).written(version, "MIN_MAX", "int")
     file = made.case.files[0]
     before = file.stat()
@@ -234,9 +226,7 @@ def test_file_rewritten_within_its_millisecond_is_found_out(
 @pytest.mark.parametrize(
     ("version", "is_trusted"), [(0, True), (1, False), (2, True), (3, False), (4, True)]
 )
-def test_files_that_changed_since_are_read(
-    imports: Callable[..., Imports], version: int, is_trusted: bool
-) -> None:
+def test_files_that_changed_since_are_read(imports, version, is_trusted):
     made = imports(pa.int32(), [1], [2], [3]).written(version, "VALUE_SET", "int")
     os.utime(made.case.files[0], (1, 1))
     done = made.imported(is_trusted=is_trusted)
@@ -246,9 +236,7 @@ def test_files_that_changed_since_are_read(
     assert made.case.kept("a = 3") == 1
 
 
-def test_metadata_of_another_bucket_with_the_same_names_is_found_out(
-    imports: Callable[..., Imports],
-) -> None:
+def test_metadata_of_another_bucket_with_the_same_names_is_found_out(imports):
     """Names hold no bucket: those of two buckets differ in nothing when the times are the same."""
     made = imports(pa.int32(), [1], [2], [3]).written(4, "MIN_MAX", "int")
     times = [file.stat().st_mtime_ns for file in made.case.files]
@@ -262,9 +250,7 @@ def test_metadata_of_another_bucket_with_the_same_names_is_found_out(
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_values_of_another_type_than_the_column_are_not_taken(
-    imports: Callable[..., Imports], version: int
-) -> None:
+def test_values_of_another_type_than_the_column_are_not_taken(imports, version):
     made = imports(pa.int32(), [1], [2], [3]).written(version, "MIN_MAX", "int")
     made.case.write(*({"a": pa.array([value], pa.string())} for value in ("1", "10", "9")))
     with pytest.raises(IndexNotPossible, match="none of the indexes"):

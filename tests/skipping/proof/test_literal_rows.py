@@ -157,9 +157,7 @@ def test_lists_of_literal_rows_lose_no_row(indexed: Indexed, generation: str) ->
         zip(COLUMNS, ["union", "distinct", "filtered", "limited", "grouped", "null"], strict=True)
     ),
 )
-def test_lists_of_literal_rows_leave_out_files(
-    indexed: Indexed, generation: str, name: str, form: str
-) -> None:
+def test_lists_of_literal_rows_leave_out_files(indexed, generation, name, form):
     spark = indexed.spark
     value = f"(SELECT {COLUMNS[name]} FROM (SELECT 47L AS id))"
     value = spark.sql(f"SELECT CAST({value} AS string)").first()[0]

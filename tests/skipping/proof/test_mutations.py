@@ -62,17 +62,13 @@ def test_nothing_is_lost_when_nothing_is_wrong(verdict: Callable[[], Verdict]) -
     assert seen.share > 0.4
 
 
-def test_negated_clauses_are_noticed(
-    verdict: Callable[[], Verdict], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_negated_clauses_are_noticed(verdict, monkeypatch):
     complements = {**catalyst._COMPLEMENTS, Operator.EQ: Operator.EQ}
     monkeypatch.setattr(catalyst, "_COMPLEMENTS", complements)
     assert verdict().lost
 
 
-def test_bounds_that_are_off_by_one_are_noticed(
-    verdict: Callable[[], Verdict], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds_that_are_off_by_one_are_noticed(verdict, monkeypatch):
     operators = {
         **catalyst._OPERATORS,
         "LessThanOrEqual": Operator.LT,
@@ -82,16 +78,12 @@ def test_bounds_that_are_off_by_one_are_noticed(
     assert verdict().lost
 
 
-def test_or_taken_for_and_is_noticed(
-    verdict: Callable[[], Verdict], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_or_taken_for_and_is_noticed(verdict, monkeypatch):
     monkeypatch.setitem(catalyst._HANDLERS, "Or", catalyst._HANDLERS["And"])
     assert verdict().lost
 
 
-def test_identity_without_length_and_time_is_noticed(
-    case: ProofCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_identity_without_length_and_time_is_noticed(case, monkeypatch):
     case.write({"a": [1]}, {"a": [2]}).min_max("a")
     case.write({"a": [9]})
 
@@ -107,9 +99,7 @@ def test_identity_without_length_and_time_is_noticed(
         case.kept("a = 9")
 
 
-def test_unknown_files_that_are_dropped_are_noticed(
-    case: ProofCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_files_that_are_dropped_are_noticed(case, monkeypatch):
     case.write({"a": [1]}).min_max("a").write({"a": [1]}, {"a": [2]})
 
     def strict(self: Matched, table_keep: np.ndarray) -> np.ndarray:

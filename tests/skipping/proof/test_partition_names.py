@@ -86,9 +86,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
 
 
 @pytest.mark.parametrize(("column", "source", "inner"), CASES)
-def test_no_index_believes_the_column_of_the_files(
-    session: SparkSession, tmp_path: Path, column: str, source: str, inner: str
-) -> None:
+def test_no_index_believes_the_column_of_the_files(session, tmp_path, column, source, inner):
     root = tmp_path / "t"
     options = {"header": "true", "inferSchema": "true"} if source == "csv" else {}
     write(session, root, source, column, inner)

@@ -68,9 +68,7 @@ def files_in_sql(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_are_the_same_through(
-    spark: SparkSession, table: ProofTable, location: str, form: str
-) -> None:
+def test_rows_are_the_same_through(spark, table, location, form):
     columns = {name: kind for name, kind in table.columns.items() if "." not in name}
     found = 0
     for condition in conditions(random.Random(form), columns, CONDITIONS):
@@ -94,9 +92,7 @@ FRAMES: dict[str, Callable[[DataFrame, str], DataFrame]] = {
 
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("sources", ["avro,csv,json,kafka,orc,parquet,text", ""])
-def test_rows_are_the_same_of_frames(
-    spark: SparkSession, table: ProofTable, location: str, name: str, sources: str
-) -> None:
+def test_rows_are_the_same_of_frames(spark, table, location, name, sources):
     columns = {name: kind for name, kind in table.columns.items() if "." not in name}
     with setting(spark, "spark.sql.sources.useV1SourceList", sources):
         for condition in conditions(random.Random(name), columns, CONDITIONS // 3):
@@ -105,9 +101,7 @@ def test_rows_are_the_same_of_frames(
             assert on == off, condition.text
 
 
-def test_rows_that_are_written_are_the_same(
-    spark: SparkSession, table: ProofTable, location: str
-) -> None:
+def test_rows_that_are_written_are_the_same(spark, table, location):
     columns = {name: kind for name, kind in table.columns.items() if "." not in name}
 
     def written(where: str) -> DataFrame:
@@ -125,9 +119,7 @@ def test_rows_that_are_written_are_the_same(
 @pytest.mark.parametrize(
     "form", ["path", "table", "temporary view", "permanent view", "common table"]
 )
-def test_query_forms_skip_files(
-    spark: SparkSession, table: ProofTable, location: str, form: str
-) -> None:
+def test_query_forms_skip_files(spark, table, location, form):
     query = FORMS[form].format(p="l = 5 AND m = 1.5BD", t=table.name, path=table.path)
     every = read_files(spark.sql(FORMS[form].format(p="true", t=table.name, path=table.path)))
     with skipping_by(spark, location):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
-from support.skipping.indexinterfaces import Request, SetConf, write_parts
+from support.skipping.indexinterfaces import Request, write_parts
 
 from snaploom.skipping.spark.relations.hadoop import JavaRule
 
@@ -33,9 +33,7 @@ def test_paths_are_not_encoded(spark: SparkSession, tmp_path: Path) -> None:
     assert all(file.startswith(f"file:{path}/part-") for file in request.paths)
 
 
-def test_description_names_table_location_and_schema(
-    spark: SparkSession, table: str, parts: str
-) -> None:
+def test_description_names_table_location_and_schema(spark, table, parts):
     (text,) = JavaRule(spark).describe(spark.table(table)._jdf, ["a.b"])
     header = json.loads(text)
     assert header["table"] == "spark_catalog.default.parts"
@@ -46,9 +44,7 @@ def test_description_names_table_location_and_schema(
 
 
 @pytest.mark.parametrize("sources", ["", "parquet"])
-def test_description_is_the_same_for_both_generations(
-    spark: SparkSession, parts: str, set_conf: SetConf, sources: str
-) -> None:
+def test_description_is_the_same_for_both_generations(spark, parts, set_conf, sources):
     set_conf("spark.sql.sources.useV1SourceList", sources)
     (header,) = JavaRule(spark).describe(spark.read.parquet(parts)._jdf)
     assert json.loads(header)["roots"] == [f"file:{parts}"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.indexinterfaces import KeepNamed, SetConf, plan_text
+from support.skipping.indexinterfaces import KeepNamed, plan_text
 
 from snaploom.skipping.spark.optimizer import requests
 
@@ -73,9 +73,7 @@ def rows(spark: SparkSession, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("query", DROPPING.values(), ids=DROPPING)
-def test_keys_of_a_join_drop_files_and_no_rows(
-    spark: SparkSession, by_keys: ByKeys, query: str
-) -> None:
+def test_keys_of_a_join_drop_files_and_no_rows(spark, by_keys, query):
     pruned = rows(spark, query)
     assert [
         "InSet",
@@ -99,18 +97,14 @@ def test_other_joins_decide_nothing(spark: SparkSession, by_keys: ByKeys, query:
     ("name", "value"),
     [("spark.snaploom.skipping.join.enabled", "false"), ("spark.snaploom.skipping.join.keys", "1")],
 )
-def test_settings_disable_joins(
-    spark: SparkSession, by_keys: ByKeys, set_conf: SetConf, name: str, value: str
-) -> None:
+def test_settings_disable_joins(spark, by_keys, set_conf, name, value):
     set_conf(name, value)
     assert rows(spark, DROPPING["inner"]) == ["17", "3"]
     assert "InSet" not in json.dumps([request.header for request in by_keys.requests])
 
 
 @pytest.mark.parametrize("sources", ["parquet", ""], ids=["first", "second"])
-def test_scans_with_other_keys_share_no_exchange(
-    spark: SparkSession, by_keys: ByKeys, parts: str, set_conf: SetConf, sources: str
-) -> None:
+def test_scans_with_other_keys_share_no_exchange(spark, by_keys, parts, set_conf, sources):
     set_conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     set_conf("spark.sql.adaptive.enabled", "false")
     set_conf("spark.sql.sources.useV1SourceList", sources)
@@ -121,9 +115,7 @@ def test_scans_with_other_keys_share_no_exchange(
     assert len(by_keys.requests) >= 2
 
 
-def test_keys_drop_files_of_scans_of_the_second_generation(
-    spark: SparkSession, by_keys: ByKeys, parts: str, set_conf: SetConf
-) -> None:
+def test_keys_drop_files_of_scans_of_the_second_generation(spark, by_keys, parts, set_conf):
     set_conf("spark.sql.sources.useV1SourceList", "")
     spark.read.parquet(parts).createOrReplaceTempView("read_parts")
     query = "SELECT id FROM read_parts WHERE id IN (SELECT 3L UNION ALL SELECT 17L)"
@@ -139,9 +131,7 @@ def test_keys_of_a_cast_column_are_values_of_the_cast(spark: SparkSession, by_ke
     assert keys[2][0] == "Add"
 
 
-def test_more_rows_than_the_setting_are_not_computed(
-    spark: SparkSession, by_keys: ByKeys, set_conf: SetConf
-) -> None:
+def test_more_rows_than_the_setting_are_not_computed(spark, by_keys, set_conf):
     set_conf("spark.snaploom.skipping.join.keys", "2")
     query = "SELECT id FROM parts WHERE id IN (SELECT 3L UNION ALL SELECT 3L UNION ALL SELECT 3L)"
     assert rows(spark, query) == ["3"]

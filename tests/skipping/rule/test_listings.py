@@ -159,17 +159,13 @@ def serialised(spark: SparkSession, path: str, sql: str) -> dict:
 
 
 @pytest.mark.parametrize(("sql", "value", "data_type"), LITERALS)
-def test_literal_is_in_catalysts_form(
-    spark: SparkSession, parts: str, sql: str, value: object, data_type: str
-) -> None:
+def test_literal_is_in_catalysts_form(spark, parts, sql, value, data_type):
     expected = {"expression": ["lit", value, data_type], "type": data_type}
     assert serialised(spark, parts, sql) == expected
 
 
 @pytest.mark.parametrize(("sql", "expected"), EXPRESSIONS)
-def test_expression_has_all_its_arguments(
-    spark: SparkSession, parts: str, sql: str, expected: list
-) -> None:
+def test_expression_has_all_its_arguments(spark, parts, sql, expected):
     assert serialised(spark, parts, sql)["expression"][: len(expected)] == expected
 
 
@@ -185,9 +181,7 @@ def test_expression_has_all_its_arguments(
         ("id", "part"),
     ],
 )
-def test_different_computations_differ(
-    spark: SparkSession, parts: str, one: str, other: str
-) -> None:
+def test_different_computations_differ(spark, parts, one, other):
     assert serialised(spark, parts, one) != serialised(spark, parts, other)
 
 
@@ -216,9 +210,7 @@ def test_scalar_subquery_is_unknown(spark: SparkSession, decider: KeepNamed, par
         ),
     ],
 )
-def test_long_in_list_is_sent_whole(
-    spark: SparkSession, decider: KeepNamed, parts: str, items: list[str], values: list
-) -> None:
+def test_long_in_list_is_sent_whole(spark, decider, parts, items, values):
     column = "id" if isinstance(values[0], int) else "text"
     spark.read.parquet(parts).where(f"{column} IN ({', '.join(items)})").collect()
     (sent,) = [part for part in decider.filters if part[0] == "InSet"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.indexinterfaces import KeepNamed, SetConf, Truthful, plan_text, write_parts
+from support.skipping.indexinterfaces import KeepNamed, plan_text, write_parts
 
 
 @pytest.fixture
@@ -40,26 +40,20 @@ def test_explain_shows_what_is_read(spark: SparkSession, decider: KeepNamed, par
     assert "Location: SkippingFileIndex(1 paths)" in text
 
 
-def test_size_is_that_of_the_kept_files(
-    spark: SparkSession, decider: KeepNamed, parts: str
-) -> None:
+def test_size_is_that_of_the_kept_files(spark, decider, parts):
     frame = spark.read.parquet(parts)
     lengths = sorted(file.stat().st_size for file in Path(parts).glob("part-*"))
     assert size_of(frame.where("id >= 0")) in lengths
     assert size_of(frame) == sum(lengths)
 
 
-def test_statistics_of_the_catalog_give_way_to_the_kept_size(
-    spark: SparkSession, decider: KeepNamed, table: str
-) -> None:
+def test_statistics_of_the_catalog_give_way_to_the_kept_size(spark, decider, table):
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS")
     whole = size_of(spark.table(table))
     assert size_of(spark.table(table).where("id >= 0")) < whole / 2
 
 
-def test_cost_based_statistics_stay(
-    spark: SparkSession, decider: KeepNamed, table: str, set_conf: SetConf
-) -> None:
+def test_cost_based_statistics_stay(spark, decider, table, set_conf):
     set_conf("spark.sql.cbo.enabled", "true")
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
     frame = spark.table(table).where("id >= 0")
@@ -67,9 +61,7 @@ def test_cost_based_statistics_stay(
     assert frame.count() == 10
 
 
-def test_kept_size_turns_a_join_into_a_broadcast(
-    spark: SparkSession, truthful: Truthful, parts: str, set_conf: SetConf
-) -> None:
+def test_kept_size_turns_a_join_into_a_broadcast(spark, truthful, parts, set_conf):
     one_file = max(file.stat().st_size for file in Path(parts).glob("part-*"))
     set_conf("spark.sql.autoBroadcastJoinThreshold", str(one_file + 1))
     set_conf("spark.sql.adaptive.enabled", "false")
@@ -80,17 +72,13 @@ def test_kept_size_turns_a_join_into_a_broadcast(
     assert joined.count() == 13
 
 
-def test_partition_filters_still_prune(
-    spark: SparkSession, decider: KeepNamed, partitioned_table: str
-) -> None:
+def test_partition_filters_still_prune(spark, decider, partitioned_table):
     decider.piece = "part-0000"
     assert spark.table("many").where("part = 1 AND id >= 0").count() == 13
     assert all("/part=1/" in path for path in decider.requests[-1].paths)
 
 
-def test_partition_outside_the_table_is_pruned(
-    spark: SparkSession, decider: KeepNamed, partitioned_table: str
-) -> None:
+def test_partition_outside_the_table_is_pruned(spark, decider, partitioned_table):
     assert spark.table("many").where("part = 9 AND id >= 0").count() == 10
     header = decider.requests[-1].header
     assert header["location"].endswith("/t")
@@ -98,16 +86,12 @@ def test_partition_outside_the_table_is_pruned(
     assert header["roots"][0].endswith("/elsewhere")
 
 
-def test_table_without_partition_filter_is_pruned(
-    spark: SparkSession, decider: KeepNamed, partitioned_table: str
-) -> None:
+def test_table_without_partition_filter_is_pruned(spark, decider, partitioned_table):
     assert spark.table("many").where("id >= 0").count() == 10 + 10
     assert len(decider.requests) == 1
 
 
-def test_dynamic_partition_pruning_still_happens(
-    spark: SparkSession, truthful: Truthful, partitioned: str, parts: str
-) -> None:
+def test_dynamic_partition_pruning_still_happens(spark, truthful, partitioned, parts):
     spark.read.parquet(partitioned).createOrReplaceTempView("facts")
     spark.read.parquet(parts).createOrReplaceTempView("keys")
     frame = spark.sql(
@@ -120,9 +104,7 @@ def test_dynamic_partition_pruning_still_happens(
     assert "ReusedExchange" in text or "SubqueryBroadcast" in text
 
 
-def test_equal_scans_share_an_exchange(
-    spark: SparkSession, truthful: Truthful, parts: str, set_conf: SetConf
-) -> None:
+def test_equal_scans_share_an_exchange(spark, truthful, parts, set_conf):
     set_conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     set_conf("spark.sql.adaptive.enabled", "false")
     counts = "(SELECT part, count(*) AS n FROM t WHERE id = 17 GROUP BY part)"
@@ -132,9 +114,7 @@ def test_equal_scans_share_an_exchange(
     assert frame.count() == 1
 
 
-def test_different_filters_share_no_exchange(
-    spark: SparkSession, truthful: Truthful, parts: str, set_conf: SetConf
-) -> None:
+def test_different_filters_share_no_exchange(spark, truthful, parts, set_conf):
     set_conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     spark.read.parquet(parts).createOrReplaceTempView("t")
     frame = spark.sql(
@@ -144,9 +124,7 @@ def test_different_filters_share_no_exchange(
     assert [tuple(row) for row in frame.collect()] == [(17, 20)]
 
 
-def test_bucketed_join_needs_no_shuffle_and_is_right(
-    spark: SparkSession, decider: KeepNamed, bucketed: str, set_conf: SetConf
-) -> None:
+def test_bucketed_join_needs_no_shuffle_and_is_right(spark, decider, bucketed, set_conf):
     set_conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     set_conf("spark.sql.adaptive.enabled", "false")
     decider.piece = "_00002"
@@ -157,9 +135,7 @@ def test_bucketed_join_needs_no_shuffle_and_is_right(
     assert "Exchange" not in plan_text(frame).split("Physical Plan")[1]
 
 
-def test_metadata_columns_are_right_and_unknown(
-    spark: SparkSession, decider: KeepNamed, parts: str
-) -> None:
+def test_metadata_columns_are_right_and_unknown(spark, decider, parts):
     frame = spark.read.parquet(parts).where("id >= 0 AND _metadata.file_size > 0")
     row = frame.selectExpr("_metadata.file_name", "input_file_name()").first()
     assert row[0] in row[1]
@@ -167,9 +143,7 @@ def test_metadata_columns_are_right_and_unknown(
     assert all(part[-1] != ["col", "_metadata", "struct"] for part in decider.filters)
 
 
-def test_nested_pruning_sends_the_pruned_schema(
-    spark: SparkSession, decider: KeepNamed, folder: str
-) -> None:
+def test_nested_pruning_sends_the_pruned_schema(spark, decider, folder):
     spark.range(5).selectExpr("named_struct('a', id, 'b', id) s", "id").write.parquet(folder)
     spark.read.parquet(folder).where("s.a = 3").select("s.a").collect()
     nested, _ = decider.requests[-1].header["dataSchema"]["fields"]

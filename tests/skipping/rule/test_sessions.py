@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf
+from support.skipping.indexinterfaces import SETTINGS, KeepNamed
 
 from snaploom.skipping.spark.optimizer import requests
 
@@ -33,9 +33,7 @@ def test_installing_again_adds_no_second_rule(spark: SparkSession, decider: Keep
     assert rules(spark).count("SkippingRule") == 1
 
 
-def test_uninstalled_session_reads_everything(
-    spark: SparkSession, decider: KeepNamed, parts: str
-) -> None:
+def test_uninstalled_session_reads_everything(spark, decider, parts):
     requests.uninstall(spark)
     assert not requests.is_installed(spark)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
@@ -66,30 +64,19 @@ def test_rules_of_others_stay(spark: SparkSession, decider: KeepNamed) -> None:
 
 
 @pytest.mark.parametrize(("value", "rows"), [("false", 40), ("true", 10)])
-def test_setting_switches_the_rule(
-    spark: SparkSession,
-    decider: KeepNamed,
-    parts: str,
-    value: str,
-    rows: int,
-    set_conf: SetConf,
-) -> None:
+def test_setting_switches_the_rule(spark, decider, parts, value, rows, set_conf):
     set_conf("spark.snaploom.skipping.enabled", value)
     assert spark.read.parquet(parts).where("id >= 0").count() == rows
 
 
-def test_settings_come_from_the_running_session(
-    spark: SparkSession, decider: KeepNamed, parts: str, set_conf: SetConf
-) -> None:
+def test_settings_come_from_the_running_session(spark, decider, parts, set_conf):
     set_conf("spark.sql.session.timeZone", "Asia/Tokyo")
     spark.read.parquet(parts).where("id >= 0").collect()
     settings = decider.requests[-1].header["settings"]
     assert settings == {"spark.sql.not.set": None, "spark.sql.session.timeZone": "Asia/Tokyo"}
 
 
-def test_setting_changed_after_planning_asks_again(
-    spark: SparkSession, decider: KeepNamed, parts: str, set_conf: SetConf
-) -> None:
+def test_setting_changed_after_planning_asks_again(spark, decider, parts, set_conf):
     frame = spark.read.parquet(parts).where("id >= 0")
     frame._jdf.queryExecution().optimizedPlan()
     set_conf("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -97,9 +84,7 @@ def test_setting_changed_after_planning_asks_again(
     assert [request.header["mode"] for request in decider.requests] == ["estimate", "list"]
 
 
-def test_relation_of_a_session_with_other_settings_is_not_pruned(
-    spark: SparkSession, decider: KeepNamed, parts: str
-) -> None:
+def test_relation_of_a_session_with_other_settings_is_not_pruned(spark, decider, parts):
     spark.read.parquet(parts).createOrReplaceGlobalTempView("everywhere")
     other = spark.newSession()
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -121,9 +106,7 @@ WRONG: dict[str, tuple[Callable[[str], str | None], str]] = {
 
 
 @pytest.mark.parametrize(("decider", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_answer_keeps_all_files_and_is_counted(
-    spark: SparkSession, parts: str, decider: Callable[[str], str | None], message: str
-) -> None:
+def test_wrong_answer_keeps_all_files_and_is_counted(spark, parts, decider, message):
     before, _ = requests.errors(spark)
     requests.install(spark, decider, SETTINGS)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40

@@ -100,7 +100,6 @@ class FakeTarget:
         return f"{self.uri}/{name}"
 
     def put(self, name: str, *values: int | None) -> None:
-        """Write a file, or write it again."""
         before = self.files.get(name)
         modified = before.modified + 1 if before else 1_000
         self.files[name] = replace(FakeFile(values), modified=modified)

@@ -47,7 +47,6 @@ def one_file(frame: DataFrame, folder: Path, name: str, file_format: str = "parq
 
 
 def names(rows: Iterable[Row]) -> list[str]:
-    """Names of the files that rows are about."""
     return [str(row["path"]).rsplit("/", 1)[-1] for row in rows]
 
 
@@ -86,7 +85,6 @@ def build_index(
     change: Callable[[IndexBuilder], IndexBuilder] = lambda builder: builder,
     source: str = "parquet",
 ) -> None:
-    """Declare MIN_MAX over some columns, and refresh."""
     builder = skipping_index(spark, location=location).on_path(path, source)
     change(builder.add_min_max(*columns)).create()
     SkippingIndexes(spark, location).refresh(PathName(source, path, ()))

@@ -30,8 +30,6 @@ ROWS_PER_FILE = 10
 
 @dataclass(frozen=True)
 class Request:
-    """What the rule sent."""
-
     header: dict
     lengths: list[int]
     modified: list[int]
@@ -253,6 +251,5 @@ def command(name: str, lake: Lake, *arguments: str) -> int:
 
 
 def printed(text: str) -> dict:
-    """The one JSON document of a command."""
     document: dict = json.loads(text)
     return document

@@ -57,8 +57,6 @@ class IndexOf:
 
 @dataclass(frozen=True)
 class IndexSet:
-    """Indexes that are kept together."""
-
     label: str
     indexes: tuple[IndexOf, ...]
     where: str = ""
@@ -171,8 +169,6 @@ def _needed(frame: DataFrame, batch: Sequence[Condition]) -> dict[str, frozenset
 
 @dataclass
 class Verdict:
-    """Results of one index set."""
-
     cases: int = 0
     droppable: int = 0
     """Files that conditions do not need which ask the indexes something, summed."""
@@ -183,7 +179,6 @@ class Verdict:
 
     @property
     def share(self) -> float:
-        """How much of what could be dropped was."""
         return self.dropped / max(self.droppable, 1)
 
 

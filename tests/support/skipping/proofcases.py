@@ -22,8 +22,6 @@ Declare = Callable[[IndexBuilder], IndexBuilder]
 
 @dataclass(frozen=True)
 class ProofCase:
-    """Files below a folder, and indexes beside them."""
-
     spark: SparkSession
     folder: Path
     file_format: str = "parquet"
@@ -86,7 +84,6 @@ class ProofCase:
         return self.index(lambda builder: builder.add_min_max(*columns))
 
     def refresh(self) -> RefreshResult:
-        """Bring the index up to date."""
         return self.indexes.refresh(self.subject)
 
     @property
@@ -100,7 +97,6 @@ class ProofCase:
         return PathName(self.file_format, str(self.path), tuple(sorted(self.options.items())))
 
     def read(self) -> DataFrame:
-        """All rows, as they were indexed."""
         if self.table:
             self.spark.catalog.refreshTable(self.table)
             return self.spark.table(self.table)
@@ -130,7 +126,6 @@ class ProofCase:
         return files, on
 
     def outcome(self, where: str) -> RelationOutcome:
-        """What was decided about a condition."""
         with skipping_by(self.spark, self.location):
             decider_of(self.spark).counting.reset()
             read_files(self.read().where(where))

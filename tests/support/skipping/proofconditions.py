@@ -185,7 +185,6 @@ def _leaf(rng: random.Random, columns: Mapping[str, str]) -> Condition:
 
 
 def pool(name: str, data_type: str) -> Sequence[Value]:
-    """Values that a column may have."""
     if name == "p":
         return [value for value in PARTITIONS if value]
     return POOLS[data_type]

@@ -61,8 +61,6 @@ _STORED_KINDS = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
 
 
 class FolderHome:
-    """Folders, in our own form."""
-
     form = "NATIVE"
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +80,6 @@ class FolderHome:
         return location
 
     def new_location(self) -> str:
-        """A place that has no index yet."""
         return str(self._folder / f"home-{next(_numbers)}")
 
 
@@ -100,7 +97,6 @@ class ExportedHome(XskipperHome):
     """What we write as version 4, taken back as it is: our rows must be right for others, too."""
 
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Build, and import what was written beside it."""
         (part,) = Path(super().build(spark, table, indexes)).glob("*/part-*.parquet")
         location = self.new_location()
         indexes_of = SkippingIndexes(spark, location)
@@ -115,7 +111,6 @@ class OpenSearchHome(FolderHome):
         self._location = f"opensearch://127.0.0.1:{port}"
 
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Remove the former index, declare and refresh another one."""
         indexes_of, subject = SkippingIndexes(spark, self._location), subject_of(spark, table)
         try:
             indexes_of.drop(subject)
@@ -151,7 +146,6 @@ class ImportedHome:
         )
 
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Write a store, and import it."""
         number = next(_numbers)
         store, location = self._folder / f"store-{number}", str(self._folder / f"home-{number}")
         if table.path not in self._facts:
@@ -171,7 +165,6 @@ class ImportedHome:
 
 
 def subject_of(spark: SparkSession, table: ProofTable) -> Subject:
-    """What a table's index is about."""
     subject = table.subject(skipping_index(spark)).subject
     if subject is None:
         raise ValueError("an index has a subject")
@@ -474,8 +467,6 @@ FAULTS: Mapping[str, Fault] = {
 
 @dataclass(frozen=True)
 class MetadataWriter:
-    """Writes stores of one version."""
-
     blooms: JavaBlooms
     """Spark's own filters."""
     version: int

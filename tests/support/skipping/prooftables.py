@@ -111,8 +111,6 @@ _NOT_IN_CSV = ("x", "st.a", "st.s")
 
 @dataclass(frozen=True)
 class ProofTable:
-    """A table of a few files."""
-
     name: str
     """Its name in Spark's catalog."""
     path: str
@@ -137,7 +135,6 @@ class ProofTable:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Columns whose values come from paths."""
         return tuple(name for name in ("p", "q") if name in self.columns)
 
 

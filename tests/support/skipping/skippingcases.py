@@ -111,7 +111,6 @@ def loses_rows(case: Case) -> bool:
 
 
 def kept(case: Case) -> list[bool]:
-    """For each file, whether the code under test keeps it."""
     definition = skipping_definition(*case.indexes)
     files = file_table(case.indexes, case.terms, case.files)
     evaluation = evaluate(case.predicate, definition, files)

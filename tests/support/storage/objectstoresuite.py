@@ -40,9 +40,7 @@ def test_object_is_read_up_to_a_limit_and_not_beyond(store: ObjectStore) -> None
 
 
 @pytest.mark.parametrize(("start", "length", "found"), [(0, 3, b"012"), (7, 3, b"789")])
-def test_part_of_an_object_is_read(
-    store: ObjectStore, start: int, length: int, found: bytes
-) -> None:
+def test_part_of_an_object_is_read(store, start, length, found):
     store.put("a/b", b"0123456789")
     assert store.get_range("a/b", start, length) == found
     with pytest.raises(ObjectNotFound):

@@ -25,10 +25,16 @@ from snaploom.output.icebergtable import (
     IcebergTable,
     TableChange,
     TableVersion,
-    version_key,
 )
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
+
+CATALOG = "catalog/"
+
+
+def catalog_key(number: int) -> str:
+    """Key of a version of a table of the catalog."""
+    return f"{CATALOG}v{number}.metadata.json"
 
 
 def changed_document(
@@ -65,7 +71,7 @@ class PlainCatalogTable:
         numbers = self._numbers()
         if not numbers:
             return None
-        return TableVersion(0, json.loads(self.store.get(version_key(numbers[-1]))))
+        return TableVersion(0, json.loads(self.store.get(catalog_key(numbers[-1]))))
 
     def create(
         self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
@@ -106,16 +112,20 @@ class PlainCatalogTable:
         """Ten in each file, as `writes` has it."""
         return {value: 10 * len(files) for value, files in files_of_table(self.store).items()}
 
+    def register(self, place: str) -> None:
+        self.before()
+        self._put(1, json.loads(self.store.get(place.removeprefix(self.store.uri))))
+
     def drop(self) -> None:
-        self.store.delete([version_key(number) for number in self._numbers()])
+        self.store.delete([catalog_key(number) for number in self._numbers()])
 
     def _numbers(self) -> list[int]:
-        found = (info.key for info in self.store.list(VERSIONS) if info.key.endswith(".json"))
-        return sorted(int(key.removeprefix(f"{VERSIONS}v").partition(".")[0]) for key in found)
+        found = (info.key.partition(".")[0] for info in self.store.list(CATALOG))
+        return sorted(int(key.removeprefix(f"{CATALOG}v")) for key in found)
 
     def _put(self, number: int, document: Mapping[str, Any]) -> bool:
         try:
-            self.store.put_if_absent(version_key(number), json.dumps(document).encode())
+            self.store.put_if_absent(catalog_key(number), json.dumps(document).encode())
         except ObjectAlreadyExists:
             return False
         return True
@@ -163,7 +173,7 @@ class InterruptedStore(FaultyStore):
 
 def versions(store: ObjectStore) -> list[str]:
     """Keys of the versions of the table."""
-    places = (VERSIONS, layout.DELTA_LOG)
+    places = (VERSIONS, CATALOG, layout.DELTA_LOG)
     return [key for place in places for key in keys(store, place) if key.endswith(".json")]
 
 
@@ -190,7 +200,7 @@ def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:
         for path, value in live.items():
             found.setdefault(value, []).append(f"data/{unquote(path)}")
         return found
-    version = PlainCatalogTable(store, "").read()
+    version = PlainCatalogTable(store, "").read() or IcebergTable(store).read()
     files: Any = version.document.get("files", {})
     return dict(files)
 

@@ -110,9 +110,7 @@ def test_a_run_publishes_without_it(bare: Path, tmp_path: Path) -> None:
         (("init", "NEW", "--from", "/data"), "discovery of data is not installed"),
     ],
 )
-def test_what_is_missing_is_one_error(
-    bare: Path, tmp_path: Path, arguments: tuple[str, ...], missing: str
-) -> None:
+def test_what_is_missing_is_one_error(bare, tmp_path, arguments, missing):
     given = [str(tmp_path / "new") if each == "NEW" else each for each in arguments]
     code = 1 if arguments[0] == "init" else 2
     assert missing in command(bare, *given, code=code)
@@ -166,9 +164,7 @@ def test_exchange_that_is_not_registered_names_its_package() -> None:
     assert "snaploom.plugins" in str(raised.value.hint)
 
 
-def test_store_whose_client_is_not_installed_names_its_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_store_whose_client_is_not_installed_names_its_extra(monkeypatch):
     entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", catalog.ENTRY_POINTS)
     monkeypatch.setattr(catalog, "entry_points", lambda **_: metadata.EntryPoints([entry]))
     with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
@@ -217,19 +213,14 @@ def test_other_failures_are_not_taken_for_it(error):
     assert missing_package(error) is None
 
 
-def test_what_is_imported_late_names_the_extra(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "error"), [("pyspark", PackageMissing), ("snaploom.typo", ModuleNotFoundError)]
+)
+def test_of_late_imports_only_a_missing_package_names_the_extra(monkeypatch, name, error):
     def fails(_):
-        raise no_module("pyspark")
+        raise no_module(name)
 
     monkeypatch.setattr(ondemand, "import_module", fails)
-    with pytest.raises(PackageMissing):
+    with pytest.raises(error) as raised:
         _ = ondemand.weave_in_session
-
-
-def test_other_failures_of_late_imports_stay_as_they_are(monkeypatch):
-    def fails(_):
-        raise no_module("snaploom.typo")
-
-    monkeypatch.setattr(ondemand, "import_module", fails)
-    with pytest.raises(ModuleNotFoundError, match="typo"):
-        _ = ondemand.weave_in_session
+    assert raised.type is error

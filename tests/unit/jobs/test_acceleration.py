@@ -66,9 +66,7 @@ def test_native_memory_follows_the_heap(heap: str | None, native: str) -> None:
         ("4.1.4", "/a/driver.jar", "not installed"),
     ],
 )
-def test_a_spark_that_comet_does_not_fit_is_refused(
-    version: str, jars: str, found: str | None
-) -> None:
+def test_a_spark_that_comet_does_not_fit_is_refused(version, jars, found):
     settings = {**accelerated_settings(SPARK), "spark.jars": jars}
     refuse_unfit({"spark.jars": jars}, None, version="3.5.0")  # without an accelerator
     if found is None:

@@ -1,7 +1,6 @@
 """Drivers of a project are those of its lock file, byte for byte, or none."""
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -60,9 +59,7 @@ def jars_of(file: Path) -> tuple[Path, ...]:
 
 
 @pytest.mark.parametrize(("component", "jars"), [("jdbc", DRIVER_JARS), ("comet", [COMET_JAR])])
-def test_the_list_is_what_tests_and_the_image_have(
-    component: str, jars: Sequence[DriverJar]
-) -> None:
+def test_the_list_is_what_tests_and_the_image_have(component, jars):
     folder = COMPONENTS / component
     sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
     assert {jar.file_name: jar.sha256 for jar in jars} == sums
@@ -129,9 +126,7 @@ def test_a_name_in_a_lock_stands_for_no_other_jar(name: str, coordinates: str) -
 
 
 @pytest.mark.parametrize("names", [[], [OTHER.name]])
-def test_an_unknown_jar_of_a_lock_is_not_fetched_without_a_word(
-    names: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_jar_of_a_lock_is_not_fetched_without_a_word(names, capsys):
     write_lock(Path(LOCK_FILE), {OTHER.name: OTHER})
     assert run_command(["drivers", "install", *names]) == 2
     printed = " ".join(capsys.readouterr().err.split())
@@ -176,9 +171,7 @@ def test_the_list_shows_what_is_locked_and_installed(capsys: pytest.CaptureFixtu
     [(["postgres"], "did you mean `postgresql`?"), ([], "no driver is named"),
      (["../../etc:a:1"], "GROUP:ARTIFACT:VERSION")],
 )  # fmt: skip
-def test_names_of_no_driver_are_refused(
-    names: list[str], found: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_of_no_driver_are_refused(names, found, capsys):
     assert run_command(["drivers", "install", *names]) == 2
     assert found in capsys.readouterr().err
     assert not Path(LOCK_FILE).exists()

@@ -61,9 +61,7 @@ TIERS = {"maxOldSnapshots": 2, "tiers": [{"olderThan": {"day": 1}, "keepOneEvery
 @settings(max_examples=examples(150), deadline=None)
 @given(rules, days, days, days, st.sampled_from(["OLDEST_FIRST", "NEWEST_FIRST"]))
 @example(TIERS, {0, 1}, {20, 18}, {18}, "NEWEST_FIRST")
-def test_the_forecast_is_what_a_run_deletes(
-    rules: dict[str, Any], held: set[int], offered: set[int], stopped: set[int], mode: str
-) -> None:
+def test_the_forecast_is_what_a_run_deletes(rules, held, offered, stopped, mode):
     declared, present = bundle(rules, mode), EpochNanos(day(LAST))
     folder = a_folder(open_store("memory:", create=True))
     for number in sorted(held):

@@ -288,9 +288,7 @@ def test_machine_without_control_groups_has_no_kills_and_no_limit(tmp_path: Path
 
 
 @pytest.mark.parametrize(("kills", "cause"), [(1, "was shut down"), (2, "the kernel killed")])
-def test_end_of_spark_names_a_kill_during_the_run_only(
-    tmp_path: Path, kills: int, cause: str
-) -> None:
+def test_end_of_spark_names_a_kill_during_the_run_only(tmp_path, kills, cause):
     session = GoneSession()
     group = JobGroup(container(tmp_path, "v2", kills=1, limit=str(1 << 30)))
     group.enter(session, "run", "a run")  # type: ignore[arg-type]
@@ -315,9 +313,7 @@ class EndedProcess:
 @pytest.mark.parametrize(
     ("code", "cause"), [(52, "heap was full"), (-9, "was killed"), (143, "was shut down")]
 )
-def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(
-    tmp_path: Path, code: int, cause: str
-) -> None:
+def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(tmp_path, code, cause):
     session, group = GoneSession(), JobGroup(container(tmp_path, "v2", kills=0))
     group.enter(session, "run", "a run")  # type: ignore[arg-type]
     group.describe("OutputDataset/wide: snapshot 1 with `customers`")

@@ -50,9 +50,7 @@ def test_findings_are_those_of_validate(tmp_path: Path) -> None:
     assert caught.value.findings == findings.items
 
 
-def test_secrets_of_the_environment_are_in_no_message(
-    project: sl.Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_of_the_environment_are_in_no_message(project, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-very-secret-key")
     sl.load(project.resources)
     with pytest.raises(InvalidDeclarations) as caught:

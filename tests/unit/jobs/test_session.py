@@ -3,7 +3,6 @@
 import os
 import pwd
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -126,9 +125,7 @@ PROVIDER = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredenti
         pytest.param({"AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCESS_KEY_ID": "k"}, {}, id="keys"),
     ],
 )
-def test_environment_becomes_settings_without_secrets(
-    environment: Mapping[str, str], settings: Mapping[str, str]
-) -> None:
+def test_environment_becomes_settings_without_secrets(environment, settings):
     settings = {"input.stream.type": CLASSIC, **settings}
     expected = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
     assert s3a_settings(environment) == expected
@@ -149,9 +146,7 @@ ONE_COMPILER = "-XX:TieredStopAtLevel=1"
         ({"spark.driver.memory": "4g"}, {"JAVA_TOOL_OPTIONS": "-Dfile.encoding=UTF-8"}),
     ],
 )
-def test_little_work_has_one_compiler(
-    tmp_path: Path, settings: dict[str, str], environment: dict[str, str]
-) -> None:
+def test_little_work_has_one_compiler(tmp_path, settings, environment):
     assert ONE_COMPILER in options_of_small_work(tmp_path, settings, environment)
 
 
@@ -169,9 +164,7 @@ def test_little_work_has_one_compiler(
         (UTC, {"SPARK_CONF_DIR": "/etc/spark"}),
     ],
 )
-def test_options_of_java_that_anybody_chose_are_kept(
-    tmp_path: Path, settings: dict[str, str], environment: dict[str, str]
-) -> None:
+def test_options_of_java_that_anybody_chose_are_kept(tmp_path, settings, environment):
     assert options_of_small_work(tmp_path, settings, environment) == ""
 
 
@@ -251,9 +244,7 @@ def test_file_of_spark_is_named(environment, tmp_path) -> None:
         path.unlink()
 
 
-def test_endpoint_of_amazons_settings_counts_where_the_environment_has_none(
-    environment, tmp_path
-) -> None:
+def test_endpoint_of_amazons_settings_counts_where_the_environment_has_none(environment, tmp_path):
     (tmp_path / "aws").write_text("[default]\nendpoint_url = http://other\n")
     assert "endpoint_url" in configured_elsewhere(RunSettings(), environment)
     own = {**environment, "AWS_ENDPOINT_URL": "http://own"}
@@ -308,9 +299,7 @@ def test_jvms_beside_the_one_that_writes_neither_write_nor_use(machine: Machine)
     assert machine.options() == ""
 
 
-def test_archive_that_was_begun_and_never_ended_is_begun_again_a_day_later(
-    machine: Machine,
-) -> None:
+def test_archive_that_was_begun_and_never_ended_is_begun_again_a_day_later(machine):
     machine.archive().write_bytes(bytes(len(MAGIC)))  # the head is written last
     assert machine.options(NOW + RETRY_SECONDS - 1) == ""
     assert "-XX:ArchiveClassesAtExit=" in machine.options(NOW + RETRY_SECONDS + 1)
@@ -344,9 +333,7 @@ def test_archives_that_were_used_last_are_kept(machine: Machine) -> None:
         ("JAVA_HOME", "/no/java"),
     ],
 )
-def test_environment_that_forbids_an_archive_is_heeded(
-    machine: Machine, name: str, value: str
-) -> None:
+def test_environment_that_forbids_an_archive_is_heeded(machine, name, value):
     machine.environment[name] = value
     assert machine.options() == ""
 

@@ -112,9 +112,7 @@ def answer(find: PathSnapshots, *, is_full: bool) -> object:
     changes=st.lists(st.lists(CHANGES, max_size=8), min_size=1, max_size=4),
     globs=st.lists(st.sampled_from(GLOBS), min_size=1, max_size=2, unique=True),
 )
-def test_every_enumeration_equals_a_full_listing(
-    changes: list[list[Change]], globs: list[str]
-) -> None:
+def test_every_enumeration_equals_a_full_listing(changes, globs):
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "aim").write_text("{}")
@@ -328,9 +326,7 @@ MARKS = ("a/1_$folder$", "a/2/below_$folder$", "a/3_$folder$", "a/4/below", "a/5
 
 
 @pytest.mark.parametrize("glob", ["a/*", "a/*/*", "a/?/*", "a/3_$folder$", "a/*/below_$folder$"])
-def test_marks_of_folders_are_neither_files_nor_folders_with_some(
-    request, server, place, glob
-) -> None:
+def test_marks_of_folders_are_neither_files_nor_folders_with_some(request, server, place, glob):
     whole, store = f"{place}/{glob}", open_store(place, create=False)
     store.put("a/4/below/x", b"1")
     store.put("a/5/x", b"1")

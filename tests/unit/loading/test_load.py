@@ -124,9 +124,7 @@ def test_json_is_read_like_yaml(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_documents_that_are_no_resources_are_refused(
-    tmp_path: Path, text: str, code: str, place: tuple[int, int], path: str
-) -> None:
+def test_documents_that_are_no_resources_are_refused(tmp_path, text, code, place, path):
     finding = only(load_text(tmp_path, text))
     assert (finding.code, finding.path, (finding.line, finding.column)) == (code, path, place)
     assert finding.is_error
@@ -144,9 +142,7 @@ def test_documents_that_are_no_resources_are_refused(
         ("ComplexVirtualDataSource", "`spec.complexVirtual`"),
     ],
 )
-def test_an_unknown_kind_is_answered_with_the_one_that_was_meant(
-    tmp_path: Path, kind: str, hint: str
-) -> None:
+def test_an_unknown_kind_is_answered_with_the_one_that_was_meant(tmp_path, kind, hint):
     loaded = load_text(tmp_path, f"apiVersion: snaploom.io/v1alpha1\nkind: {kind}\n")
     assert hint in only(loaded).hint
 
@@ -278,9 +274,7 @@ def test_later_findings_are_given_their_place(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_swapped_virtual_sources_get_one_explanation(
-    tmp_path: Path, variant: str, body: str, meant: str
-) -> None:
+def test_swapped_virtual_sources_get_one_explanation(tmp_path, variant, body, meant):
     text = f"""\
         apiVersion: snaploom.io/v1alpha1
         kind: DataSource
@@ -512,9 +506,7 @@ def test_no_link_is_followed_where_something_is_written(tmp_path: Path, writer: 
 
 
 @given(before=st.one_of(st.none(), st.binary()), after=st.binary())
-def test_file_that_is_replaced_keeps_its_permissions(
-    tmp_path_factory: pytest.TempPathFactory, before: bytes | None, after: bytes
-) -> None:
+def test_file_that_is_replaced_keeps_its_permissions(tmp_path_factory, before, after):
     file = tmp_path_factory.mktemp("folder") / "file"
     if before is not None:
         file.write_bytes(before)

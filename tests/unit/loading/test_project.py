@@ -68,32 +68,24 @@ def test_the_project_above_the_files_counts(project: Path, path: str) -> None:
         (VariableChoice("prod", {"root": "/tmp/x"}), "/tmp/x"),
     ],
 )
-def test_a_value_that_is_set_goes_before_that_of_the_environment(
-    project: Path, choice: VariableChoice, root: str
-) -> None:
+def test_a_value_that_is_set_goes_before_that_of_the_environment(project, choice, root):
     loaded = load([Path("models")], choice)
     assert globs(loaded) == (f"{root}/orders/*",)
     assert loaded.project.values["root"] == root
 
 
-def test_no_project_is_looked_for_above_the_working_folder(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_project_is_looked_for_above_the_working_folder(project, monkeypatch):
     monkeypatch.chdir(project / "models" / "shop")
     for path in (Path(), project / "models"):
         assert [f.code for f in load([path]).findings] == ["SL121"]
 
 
-def test_a_folder_elsewhere_has_its_own_project_file(
-    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_elsewhere_has_its_own_project_file(project, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert globs(load([project])) == ("/data/orders/*",)
 
 
-def test_a_file_of_that_name_with_resources_is_no_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_that_name_with_resources_is_no_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "snaploom.yaml").write_text(SOURCE.replace("$(root)", "/x"))
     assert globs(load([tmp_path])) == ("/x/orders/*",)
@@ -110,9 +102,7 @@ def test_a_file_of_that_name_with_resources_is_no_project(
          "or `credentials.fromSecret` of the source"),
     ],
 )  # fmt: skip
-def test_a_wrong_choice_is_one_finding(
-    project: Path, choice: VariableChoice, code: str, hint: str
-) -> None:
+def test_a_wrong_choice_is_one_finding(project, choice, code, hint):
     (finding,) = load([Path("models")], choice).findings
     assert (finding.code, finding.hint, finding.is_error) == (code, hint, True)
 
@@ -142,9 +132,7 @@ def test_a_variable_of_another_environment_names_it(project: Path) -> None:
         ("variables: {root: /a}\nvariables: {root: /b}\n", "SL105", 2),
     ],
 )  # fmt: skip
-def test_a_fault_of_the_project_file_has_its_line(
-    project: Path, text: str, code: str, line: int
-) -> None:
+def test_a_fault_of_the_project_file_has_its_line(project, text, code, line):
     (project / "snaploom.yaml").write_text(text)
     findings = load([Path("models")]).findings
     assert (findings[0].code, findings[0].file, findings[0].line) == (code, "snaploom.yaml", line)

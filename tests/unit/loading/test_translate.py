@@ -128,9 +128,7 @@ KEY = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
         ),
     ],
 )  # fmt: skip
-def test_each_fault_is_reported_in_words_of_the_declaration(
-    tmp_path: Path, raw: Raw, code: str, path: str, words: list[str]
-) -> None:
+def test_each_fault_is_reported_in_words_of_the_declaration(tmp_path, raw, code, path, words):
     (finding,) = load_raw(tmp_path, raw)
     text = f"{finding.message} expected {finding.expected} found {finding.found} {finding.hint}"
     assert (finding.code, finding.path) == (code, path)
@@ -170,9 +168,7 @@ def test_each_fault_is_reported_in_words_of_the_declaration(
         (spoilt(output(), "spec.zzzzzz", 1), "spec.zzzzzz", "remove it"),
     ],
 )  # fmt: skip
-def test_unknown_fields_are_answered_with_the_name_of_today(
-    tmp_path: Path, raw: Raw, path: str, hint: str
-) -> None:
+def test_unknown_fields_are_answered_with_the_name_of_today(tmp_path, raw, path, hint):
     (finding,) = load_raw(tmp_path, raw)
     assert (finding.code, finding.path) == ("SL110", path)
     assert hint in finding.hint

@@ -53,9 +53,7 @@ def test_everything_there_is_published_root_first() -> None:
         (MissingMode.SKIP_WARN, Action.SKIP, [], True),
     ],
 )
-def test_each_missing_mode_has_its_effect(
-    mode: MissingMode, action: Action, excluded: list[tuple[str, bool]], warn: bool
-) -> None:
+def test_each_missing_mode_has_its_effect(mode, action, excluded, warn):
     found = available({"customer_address": mode})
     assert (found.action, found.warn) == (action, warn)
     assert [(source.field_name, source.warn) for source in found.excluded] == excluded
@@ -108,9 +106,7 @@ def test_a_window_may_reach_beyond_the_calendar() -> None:
     st.lists(st.integers(-20, 20)), st.integers(-9, 9), st.integers(0, 9), st.integers(0, 9),
     st.sampled_from(Preference),
 )  # fmt: skip
-def test_choice_agrees_with_a_check_of_every_snapshot(
-    offered: list[int], time: int, before: int, after: int, preference: Preference
-) -> None:
+def test_choice_agrees_with_a_check_of_every_snapshot(offered, time, before, after, preference):
     inside = [t for t in offered if time - before <= t <= time + after]
     best = (max if preference is Preference.NEWEST else min)(inside, default=None)
     rules = ChildSnapshot(
@@ -159,9 +155,7 @@ def hours(found: Availability) -> list[float]:
         ),
     ],
 )
-def test_gap_of_a_history_is_treated_as_a_missing_snapshot(
-    offered: list[float], gap: str, mode: MissingMode, action: Action, is_warned: bool
-) -> None:
+def test_gap_of_a_history_is_treated_as_a_missing_snapshot(offered, gap, mode, action, is_warned):
     found = of_history(offered, mode)
     assert found.action is action
     text = " ".join((found.message, *found.notes))
@@ -180,9 +174,7 @@ def test_history_that_begins_with_its_source_is_taken_with_a_warning(mode: Missi
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(5, 45))
-def test_history_agrees_with_a_check_of_every_quarter_of_an_hour(
-    offered: set[int], time: int
-) -> None:
+def test_history_agrees_with_a_check_of_every_quarter_of_an_hour(offered, time):
     found = of_history([n / 4 for n in offered], MissingMode.CONTINUE_WARN, time / 4)
     inside = [n for n in sorted(offered) if time - 20 < n <= time]
     assert hours(found) == [n / 4 for n in inside]
@@ -203,9 +195,7 @@ def test_days_at_midnight_of_utc_are_no_gaps_where_clocks_change(zone: str) -> N
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(MissingMode)),
 )
-def test_outcome_agrees_with_the_truth_table_read_literally(
-    missing: dict[str, MissingMode],
-) -> None:
+def test_outcome_agrees_with_the_truth_table_read_literally(missing):
     excluded: set[str] = set()
     action = Action.PUBLISH
     for name in NAMES:  # the tree's breadth-first order

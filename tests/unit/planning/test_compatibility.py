@@ -77,9 +77,7 @@ def conflicts(history: Structure, today: Structure) -> list[str]:
         ),
     ],
 )  # fmt: skip
-def test_structures_that_contradict_history_are_conflicts(
-    today: Structure, expected: list[str]
-) -> None:
+def test_structures_that_contradict_history_are_conflicts(today, expected):
     assert conflicts(structure(">a", "a>b[k]"), today) == expected
 
 

@@ -127,9 +127,7 @@ days = st.sampled_from([(zone, day) for zone, days in CHANGES.items() for day in
 
 @pytest.mark.slow
 @given(days, st.sampled_from(SCHEDULES), st.integers(-4200, 4200), st.integers(0, MINUTE - 1))
-def test_ticks_are_those_of_a_count_minute_by_minute(
-    at: tuple[str, str], schedule: str, minute: int, nanos: int
-) -> None:
+def test_ticks_are_those_of_a_count_minute_by_minute(at, schedule, minute, nanos):
     expected = ticks_of(*at, schedule)
     instant = EpochNanos(parse_instant(f"{at[1]}T00:00:00Z") + minute * MINUTE + nanos)
     found = CronTicks(schedule, at[0])
@@ -166,9 +164,7 @@ def test_ticks_around_a_change_come_at_the_end_of_a_gap_and_once(
     days, st.sampled_from(SCHEDULES), st.integers(1, 2000),
     st.lists(st.integers(-4200, 4200), max_size=9, unique=True),
 )  # fmt: skip
-def test_intervals_by_cron_are_ticks_cut_at_the_next(
-    at: tuple[str, str], schedule: str, length: int, moments: list[int]
-) -> None:
+def test_intervals_by_cron_are_ticks_cut_at_the_next(at, schedule, length, moments):
     noon = parse_instant(f"{at[1]}T00:00:00Z")
     start = EpochNanos(noon - 3000 * MINUTE)
     ticks = [tick for tick in ticks_of(*at, schedule) if tick >= start]

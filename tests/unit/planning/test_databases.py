@@ -123,9 +123,7 @@ def test_a_quoted_name_ends_where_it_should(driver: JdbcDriver, name: str) -> No
         ("SQLSERVER", {"isolationLevel": "SNAPSHOT"}, "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"),
     ],
 )
-def test_first_statement_makes_a_session_read_only(
-    driver: str, settings: dict[str, Any], statement: str
-) -> None:
+def test_first_statement_makes_a_session_read_only(driver, settings, statement):
     assert first_statement(declared(driver, host="db", database="shop", **settings)) == statement
 
 

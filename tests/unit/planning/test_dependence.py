@@ -77,9 +77,7 @@ def upstream(raws: list[Raw], name: str) -> list[str]:
         pytest.param("/out/\\*/data/*/*", "/out/up/", False, id="an escaped star"),
     ],
 )
-def test_output_is_read_when_files_can_be_in_its_folder(
-    glob: str, folder: str, is_read: bool
-) -> None:
+def test_output_is_read_when_files_can_be_in_its_folder(glob, folder, is_read):
     raws = [*reading("up", "/raw/*/*", folder=folder), *reading("down", "/raw/*", glob)]
     assert upstream(raws, "down") == (["up"] if is_read else [])
     assert upstream(raws, "up") == []

@@ -63,9 +63,7 @@ PLACE = FormatPlace("", "format", "options")
         ("Iceberg", {}),
     ],
 )
-def test_formats_and_options_of_the_list_are_sound(
-    data_format: str, options: dict[str, str]
-) -> None:
+def test_formats_and_options_of_the_list_are_sound(data_format, options):
     assert format_findings(data_format, options, NO_ALLOWANCES, PLACE) == ()
 
 

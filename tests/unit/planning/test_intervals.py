@@ -213,9 +213,7 @@ def interval_cases(draw: st.DrawFn) -> tuple[Intervals, list[EpochNanos]]:
 
 
 @given(interval_cases())
-def test_intervals_found_by_search_are_those_found_by_walking(
-    case: tuple[Intervals, list[EpochNanos]],
-) -> None:
+def test_intervals_found_by_search_are_those_found_by_walking(case):
     intervals, instants = case
     boundaries = [intervals.boundary(i) for i in range(260)]
     assert all(first <= second for first, second in pairwise(boundaries))
@@ -230,13 +228,7 @@ def test_intervals_found_by_search_are_those_found_by_walking(
 @given(
     interval_cases(), st.integers(0, 24 * 40), st.sampled_from(Preference), st.booleans(), st.data()
 )
-def test_candidates_agree_with_walking_every_interval(
-    case: tuple[Intervals, list[EpochNanos]],
-    age: int,
-    preference: Preference,
-    only_closed: bool,
-    data: st.DataObject,
-) -> None:
+def test_candidates_agree_with_walking_every_interval(case, age, preference, only_closed, data):
     intervals, instants = case
     taken = [t for t in instants if data.draw(st.integers(0, 4)) == 0]
     now = EpochNanos(intervals.start + data.draw(st.integers(0, 24 * 60)) * HOUR)
@@ -275,9 +267,7 @@ def test_spans_are_apart_and_hold_the_union(pairs: list[tuple[int, int]]) -> Non
 
 
 @given(intervals, moments, moments)
-def test_newest_and_oldest_are_those_of_all_milliseconds(
-    pairs: list[tuple[int, int]], first: int, last: int
-) -> None:
+def test_newest_and_oldest_are_those_of_all_milliseconds(pairs, first, last):
     inside = [time for time in listed(pairs) if first <= time <= last]
     intervalset = IntervalSet.of(pairs)
     assert intervalset.newest(first, last) == max(inside, default=None)
@@ -285,9 +275,7 @@ def test_newest_and_oldest_are_those_of_all_milliseconds(
 
 
 @given(intervals, st.lists(st.tuples(moments, moments), max_size=3))
-def test_what_is_cut_out_is_half_open(
-    pairs: list[tuple[int, int]], ranges: list[tuple[int, int]]
-) -> None:
+def test_what_is_cut_out_is_half_open(pairs, ranges):
     left = [time for time in listed(pairs) if not any(start <= time < end for start, end in ranges)]
     found = IntervalSet.of(pairs).without(ranges)
     assert listed([(span.first, span.last) for span in found.spans]) == left

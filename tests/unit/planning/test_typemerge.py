@@ -74,9 +74,7 @@ def of(*types: JsonType) -> JsonType:
         (array("void"), array("string"), array("string")),
     ],
 )
-def test_two_types_merge_to_their_bound_in_the_lattice(
-    first: JsonType, second: JsonType, expected: JsonType
-) -> None:
+def test_two_types_merge_to_their_bound_in_the_lattice(first, second, expected):
     assert of(first, second) == expected
     assert of(second, first) == expected
 
@@ -165,9 +163,7 @@ def unordered(schema: JsonType) -> JsonType:
 
 
 @given(st.lists(SCHEMAS, min_size=2, max_size=3))
-def test_merging_is_idempotent_and_its_order_matters_to_order_only(
-    schemas: list[dict[str, JsonType]],
-) -> None:
+def test_merging_is_idempotent_and_its_order_matters_to_order_only(schemas):
     found = merged(*schemas)
     orders = [merged(*order) for order in permutations(schemas)]
     assert {bool(other.conflicts) for other in orders} == {bool(found.conflicts)}
@@ -212,9 +208,7 @@ def against(history: str, number: int, type_: str) -> list[str]:
         pytest.param("1i 3s", 2, "d", ["integer 02, date 03"], id="at a break, with neither"),
     ],
 )
-def test_snapshot_must_agree_with_its_side_of_older_breaks(
-    history: str, number: int, type_: str, expected: list[str]
-) -> None:
+def test_snapshot_must_agree_with_its_side_of_older_breaks(history, number, type_, expected):
     assert against(history, number, type_) == expected
 
 
@@ -327,9 +321,7 @@ PATH = "spec.representations[0].joinKey[0]"
         ("x", "INTEGER TRIM", None),
     ],
 )
-def test_each_step_does_what_it_is_described_as(
-    text: str | None, steps: str, expected: str | None
-) -> None:
+def test_each_step_does_what_it_is_described_as(text, steps, expected):
     assert normalized(text, map(Normalization, steps.split())) == expected
 
 
@@ -358,9 +350,7 @@ def component(type_: Any, *steps: str, **more: Any) -> list[Raw]:
         ("array<string>", ["UPPER"], False),
     ],
 )
-def test_only_texts_and_whole_numbers_are_normalised(
-    type_: str, steps: list[str], is_sound: bool
-) -> None:
+def test_only_texts_and_whole_numbers_are_normalised(type_, steps, is_sound):
     raws = [*SOURCES, relationship("r", (["a"], component(type_, *steps)))]
     expected = [] if is_sound else [("SL166", "DataRelationship/r", f"{PATH}.normalize")]
     assert found(raws) == expected

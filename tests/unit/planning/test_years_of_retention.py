@@ -169,9 +169,7 @@ def test_years_of_runs_never_write_what_they_delete_nor_bring_back_what_is_gone(
 
 @settings(max_examples=examples(60))
 @given(rules_of, st.dictionaries(st.integers(0, 900), st.integers(0, 30), max_size=150))
-def test_what_is_left_is_what_a_plain_reading_leaves_and_reading_again_leaves_it(
-    rules: SnapshotAutoDelete, history: dict[int, int]
-) -> None:
+def test_what_is_left_is_what_a_plain_reading_leaves_and_reading_again_leaves_it(rules, history):
     folder = Folder(rules, CatchupMode.OLDEST_FIRST)
     folder.created = {one: one + later for one, later in history.items()}
     expected = read_plainly(rules, folder.created, 930)
@@ -288,9 +286,7 @@ def test_catchup_order_is_by_time() -> None:
     st.dictionaries(st.integers(0, 30), st.integers(0, 30)), st.integers(0, 12),
     st.integers(0, 12), st.integers(-1, 6),
 )  # fmt: skip
-def test_rules_agree_with_reading_them_one_snapshot_at_a_time(
-    snapshots: dict[int, int], age: int, creation_age: int, old: int
-) -> None:
+def test_rules_agree_with_reading_them_one_snapshot_at_a_time(snapshots, age, creation_age, old):
     rules = SnapshotAutoDelete(
         max_snapshot_age=TimeOffset(day=age),
         max_snapshot_creation_age=TimeOffset(day=creation_age),

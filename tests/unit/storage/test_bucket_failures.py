@@ -57,9 +57,7 @@ def test_faults_of_the_environment_are_reported_without_secrets(
         assert "Signature" not in str(caught.value).replace("SignatureDoesNotMatch", "")
 
 
-def test_refused_write_is_a_folder_that_cannot_be_written(
-    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_write_is_a_folder_that_cannot_be_written(versitygw, monkeypatch):
     for name, value in versitygw.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", WRONG_SECRET)
@@ -95,9 +93,7 @@ def test_uri_without_a_place_is_refused(uri: str, monkeypatch: pytest.MonkeyPatc
         ("az://c/x/", "abfss://c@acc.dfs.core.windows.net/x/"),
     ],
 )
-def test_store_has_the_uri_that_hadoop_takes(
-    uri: str, shown_as: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_has_the_uri_that_hadoop_takes(uri, shown_as, monkeypatch):
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "acc")
     assert open_store(uri, create=True).uri == shown_as
 
@@ -111,9 +107,7 @@ def test_put_whose_answers_are_lost_is_committed_once(versitygw: S3Server) -> No
     assert isinstance(outcome, Published)
 
 
-def test_file_that_is_too_long_to_be_moved_is_refused_for_good(
-    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_is_too_long_to_be_moved_is_refused_for_good(versitygw, monkeypatch):
     monkeypatch.setattr("snaploom.files.cloud.LONGEST_OBJECT", 3)
     with environment_of(versitygw):
         store = open_store(f"s3://{BUCKET}/long/", create=True)
@@ -133,9 +127,7 @@ def test_conflict_is_asked_again_and_is_no_refusal(versitygw: S3Server) -> None:
         assert store.get("a") == b"1"
 
 
-def test_endless_conflict_is_no_refusal_either(
-    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_conflict_is_no_refusal_either(versitygw, monkeypatch):
     monkeypatch.setattr("snaploom.files.cloud.RETRIES", 1)
     loss = first(100, "PUT", "endless/a", "409")
     with lossy(versitygw, loss) as server, environment_of(server):
@@ -153,9 +145,7 @@ def test_self_test_survives_a_lost_answer(versitygw: S3Server) -> None:
         assert keys(store, "") == set()
 
 
-def test_server_that_never_answers_a_commit_leaves_its_outcome_unknown(
-    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_that_never_answers_a_commit_leaves_its_outcome_unknown(versitygw, monkeypatch):
     monkeypatch.setattr("snaploom.files.cloud.RETRIES", 0)
     with environment_of(versitygw):
         a_folder(open_store(f"s3://{BUCKET}/silent/", create=True))

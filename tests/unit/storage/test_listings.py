@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,9 +49,7 @@ def left(place: Path, known: dict[str, FileFacts], about: str = "a") -> Path:
 
 
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=1), facts))
-def test_next_run_finds_the_facts_of_this_one(
-    tmp_path_factory: pytest.TempPathFactory, known: dict[str, FileFacts]
-) -> None:
+def test_next_run_finds_the_facts_of_this_one(tmp_path_factory, known):
     place = tmp_path_factory.mktemp("listings")
     left(place, known)
     found = opened(place).of("orders", "a")
@@ -59,9 +57,7 @@ def test_next_run_finds_the_facts_of_this_one(
 
 
 @pytest.mark.parametrize("fault", ["cut", "changed", "foreign", "format", "about", "empty"])
-def test_document_that_is_not_as_it_was_written_is_ignored_and_written_anew(
-    tmp_path: Path, fault: str
-) -> None:
+def test_document_that_is_not_as_it_was_written_is_ignored_and_written_anew(tmp_path, fault):
     file = left(tmp_path, {"f": FACTS})
     content = file.read_bytes()
     match fault:
@@ -86,9 +82,7 @@ def test_document_that_is_not_as_it_was_written_is_ignored_and_written_anew(
 
 
 @pytest.mark.parametrize(("modified", "is_kept"), [(SETTLED, True), (SETTLED + 1, False)])
-def test_file_that_may_still_change_unseen_is_not_kept(
-    tmp_path: Path, modified: EpochNanos, is_kept: bool
-) -> None:
+def test_file_that_may_still_change_unseen_is_not_kept(tmp_path, modified, is_kept):
     this = opened(tmp_path)
     this.of("orders", "a").learn("f", EpochNanos(modified), FACTS)
     this.keep()
@@ -194,9 +188,7 @@ def other_order(found: Value) -> None:
 
 
 @pytest.mark.parametrize("edit", [other_rows, rows_again, groups_again, other_order])
-def test_an_odd_footer_is_what_it_is_by_itself_among_its_like(
-    edit: Callable[[Value], None],
-) -> None:
+def test_an_odd_footer_is_what_it_is_by_itself_among_its_like(edit):
     contents = [edited(each, edit) for each in ALIKE] * 2 + ALIKE
     assert together(contents) == {place: single(each) for place, each in enumerate(contents)}
 

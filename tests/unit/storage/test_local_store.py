@@ -76,9 +76,7 @@ def test_read_only_folder_refuses_every_write(open_tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to change the user")
 @pytest.mark.parametrize("closed", ["data/a", "data", ".", ".."])
-def test_file_that_this_user_may_not_read_raises_its_own_error(
-    open_tmp_path: Path, closed: str
-) -> None:
+def test_file_that_this_user_may_not_read_raises_its_own_error(open_tmp_path, closed):
     folder = open_tmp_path / "above" / "out"
     LocalObjectStore(folder, create=True).put("data/a", b"1")
     (folder / closed).resolve().chmod(0)
@@ -169,9 +167,7 @@ def test_name_that_obstore_hides_is_listed(tmp_path: Path) -> None:
     assert [info.key for info in store.list("")] == ["left-by-a-killed-put#1"]
 
 
-def test_link_refused_by_the_file_system_raises_an_unsafe_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_link_refused_by_the_file_system_raises_an_unsafe_store(tmp_path, monkeypatch):
     def no_links(*args: object, **kwargs: object) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -309,9 +305,7 @@ def test_one_of_four_processes_wins_in_every_round(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["versitygw", "moto"])
-def test_objects_that_mark_folders_are_no_objects(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_objects_that_mark_folders_are_no_objects(name, request, monkeypatch):
     server: S3Server = request.getfixturevalue(name)
     for variable, value in server.environment.items():
         monkeypatch.setenv(variable, value)

@@ -96,9 +96,7 @@ def test_twenty_writers_get_a_number_each(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.REQUEST_LOST, Fault.ANSWER_LOST])
-def test_commit_survives_a_put_without_answer_and_counts_once(
-    store: ObjectStore, fault: Fault
-) -> None:
+def test_commit_survives_a_put_without_answer_and_counts_once(store, fault):
     faulty = FaultyStore(store)
     faulty.faults = times(2, fault, "put_if_absent", "manifest/")
     assert commit(ManifestLog(faulty)).seq == 1
@@ -120,9 +118,7 @@ def test_lost_request_that_another_writer_overtakes_is_a_lost_race(store: Object
 
 
 @pytest.mark.parametrize("fault", [Fault.REQUEST_LOST, Fault.ANSWER_LOST])
-def test_store_that_never_answers_leaves_the_outcome_unknown(
-    store: ObjectStore, fault: Fault
-) -> None:
+def test_store_that_never_answers_leaves_the_outcome_unknown(store, fault):
     faulty = FaultyStore(store)
     faulty.faults = lambda operation, key: fault if operation == "put_if_absent" else None
     if fault is Fault.ANSWER_LOST:
@@ -177,9 +173,7 @@ class CountingStore(FaultyStore):
         self.faults = lambda operation, key: self.calls.append((operation, key))  # type: ignore[func-returns-value]
 
 
-def test_long_log_opens_without_reading_or_listing_it(
-    store: ObjectStore, long_log: ManifestLog
-) -> None:
+def test_long_log_opens_without_reading_or_listing_it(store, long_log):
     counting = CountingStore(store)
     assert ManifestLog(counting).read() == long_log.read()
     assert len(counting.calls) <= CHECKPOINT_EVERY + 3
@@ -195,9 +189,7 @@ def test_second_read_only_probes_the_next_number(store: ObjectStore, long_log: M
     assert counting.calls == [("get", layout.manifest_key(long_log.read().next_seq))]
 
 
-def test_a_log_that_follows_another_reads_what_came_since(
-    store: ObjectStore, long_log: ManifestLog
-) -> None:
+def test_a_log_that_follows_another_reads_what_came_since(store, long_log):
     counting = CountingStore(store)
     log, seq = ManifestLog(counting), long_log.read().seq
     log.follow(long_log)
@@ -207,9 +199,7 @@ def test_a_log_that_follows_another_reads_what_came_since(
     assert counting.calls == [("get", key) for key in keys]
 
 
-def test_a_log_of_a_folder_that_was_begun_anew_follows_nothing(
-    store: ObjectStore, long_log: ManifestLog
-) -> None:
+def test_a_log_of_a_folder_that_was_begun_anew_follows_nothing(store, long_log):
     store.delete([info.key for info in store.list("metadata/")])
     anew = ManifestLog(store)
     a_folder(store)
@@ -222,9 +212,7 @@ def test_a_log_of_a_folder_that_was_begun_anew_follows_nothing(
 
 
 @pytest.mark.parametrize("at", [1, 63, 64, 65, 130, 192, 198])
-def test_state_from_a_checkpoint_equals_the_one_folded_from_the_start(
-    store: ObjectStore, long_log: ManifestLog, at: int
-) -> None:
+def test_state_from_a_checkpoint_equals_the_one_folded_from_the_start(store, long_log, at):
     with_checkpoints = ManifestLog(store).read(at=at)
     store.delete([info.key for info in store.list(layout.CHECKPOINTS)])
     store.delete([layout.LATEST])
@@ -243,9 +231,7 @@ def published_log(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Manife
     return folder.log
 
 
-def test_only_records_that_are_looked_at_are_read(
-    store: ObjectStore, published_log: ManifestLog
-) -> None:
+def test_only_records_that_are_looked_at_are_read(store, published_log):
     counting = CountingStore(store)
     state = ManifestLog(counting).read()
     assert state.seq == 11
@@ -258,9 +244,7 @@ def test_only_records_that_are_looked_at_are_read(
     assert state.live_files == published_log.read().live_files
 
 
-def test_record_whose_entry_is_gone_is_damage(
-    store: ObjectStore, published_log: ManifestLog
-) -> None:
+def test_record_whose_entry_is_gone_is_damage(store, published_log):
     state = ManifestLog(store).read()
     store.put(layout.manifest_key(3), store.get(layout.manifest_key(2)))
     store.delete([layout.manifest_key(2)])
@@ -287,9 +271,7 @@ def test_only_the_newest_checkpoints_are_kept(store: ObjectStore, long_log: Mani
         pytest.param(lambda d: b"[]\n[]\n", id="another document"),
     ],
 )
-def test_broken_checkpoint_is_ignored_with_a_warning(
-    store: ObjectStore, long_log: ManifestLog, damage: object, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_broken_checkpoint_is_ignored_with_a_warning(store, long_log, damage, caplog):
     key = layout.checkpoint_key(3 * CHECKPOINT_EVERY)
     store.put(key, damage(store.get(key)))  # type: ignore[operator]
     with caplog.at_level(logging.WARNING):
@@ -304,9 +286,7 @@ def test_broken_checkpoint_is_ignored_with_a_warning(
         b'{"seq": 1, "checkpoint": 0}', b'{"seq": 1, "checkpoint": 77}', b"\xff",
     ],
 )  # fmt: skip
-def test_hint_that_is_wrong_or_stale_only_costs_time(
-    store: ObjectStore, long_log: ManifestLog, hint: bytes | None
-) -> None:
+def test_hint_that_is_wrong_or_stale_only_costs_time(store, long_log, hint):
     store.delete([layout.LATEST])
     if hint is not None:
         store.put(layout.LATEST, hint)
@@ -335,9 +315,7 @@ def test_lost_entry_is_noticed_and_its_number_not_used_again(store: ObjectStore)
         pytest.param(b'{"format": 2, "action": "x"}', FormatTooNew, "Upgrade", id="newer"),
     ],
 )
-def test_damaged_entry_is_named(
-    store: ObjectStore, document: bytes, error: type[Exception], message: str
-) -> None:
+def test_damaged_entry_is_named(store, document, error, message):
     commit(ManifestLog(store))
     store.put(layout.manifest_key(2), document)
     with pytest.raises(error, match=r"00002\.json") as caught:

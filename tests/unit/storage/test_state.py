@@ -151,7 +151,7 @@ def test_newest_claim_on_a_scope_counts(state: FolderState) -> None:
 
 def test_schemas_are_ordered_by_snapshot_time_not_by_commit(state: FolderState) -> None:
     after = fold(state, [publish(3, 5), publish(4, 3)])
-    history = [(at.time, at.schema_hash) for at in after.schema_history]
+    history = [(at.time, at.schema_hash) for at in after.timeline]
     assert history == [(day(0), SCHEMAS[0]), (day(3), SCHEMAS[1]), (day(5), SCHEMAS[1])]
 
 
@@ -379,9 +379,7 @@ def test_number_and_time_of_the_past_are_not_asked_for_at_once() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "found"), WRONG)
-def test_what_is_no_time_is_refused_with_what_was_found_and_the_forms_that_are_right(
-    wrong, found
-) -> None:
+def test_what_is_no_time_is_refused_with_what_was_found_and_the_forms_that_are_right(wrong, found):
     for argument, *choice in (
         ("at", wrong, None),
         ("between[1]", None, ("2024-01-01", wrong)),

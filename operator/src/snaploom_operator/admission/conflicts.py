@@ -12,7 +12,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, Severity, errors_of, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
-from snaploom.output.history import SETTING_PATHS, asked_by, changed_settings
+from snaploom.output.history import SETTING_PATHS, asked_by, can_move, changed_settings
 from snaploom.plan.history import Structure, merge_structures, structure_of
 from snaploom.plan.tree import join_graph, plan_tree
 from snaploom.policy.references import NamesOfKind, no_names, reads_of
@@ -168,7 +168,8 @@ def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...
             + ("; run.acceptRootChange allows another root" if name == "root" else ""),
         )
         for name in changed
-        if name in asked
+        # Whether a table has moved to its catalog, the next run sees in the folder.
+        if name in asked and not can_move(name, manifest.fixed)
     )
 
 

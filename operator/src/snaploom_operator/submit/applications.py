@@ -24,11 +24,7 @@ from snaploom.models.run import (
     memory_mebibytes,
     spark_memory,
 )
-from snaploom.policy.acceleration import (
-    accelerated_settings,
-    is_accelerated,
-    off_heap_mebibytes,
-)
+from snaploom.policy.acceleration import accelerated_settings, is_accelerated, off_heap_mebibytes
 from snaploom.policy.pods import BUNDLE_FOLDER, Refusal, hint_of, refusals, template_refusals
 from snaploom.sources.databases.drivers import COMET_SPARK
 from snaploom_operator import objects

@@ -19,11 +19,7 @@ from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import EpochNanos, Resource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom.models.run import (
-    CurrentRun,
-    PodTemplate,
-    SparkSettings,
-)
+from snaploom.models.run import CurrentRun, PodTemplate, SparkSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import SecretKey, secret_keys

@@ -41,6 +41,7 @@ COMMANDS = (
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
     ("gc", "snaploom.cli.repair:gc", "Remove what crashed runs and deleted snapshots left behind."),
     ("repair", "snaploom.cli.repair:repair", "Rebuild a lost manifest from the data."),
+    ("migrate", "snaploom.cli.repair:migrate", "Move an output's Iceberg table to a catalog."),
     ("index create", "snaploom.cli.index.create:create", "Create a skipping index."),
     ("index build", "snaploom.cli.index.create:build", "Create it and index all files."),
     ("index refresh", "snaploom.cli.index.create:refresh", "Index what is new or changed."),

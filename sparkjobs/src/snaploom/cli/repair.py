@@ -1,4 +1,4 @@
-"""`snaploom gc`, `repair` and `check`: clean, rebuild and verify output folders."""
+"""`snaploom gc`, `repair`, `migrate` and `check`: clean, rebuild, move and verify outputs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -11,12 +11,7 @@ from rich.table import Table
 
 from snaploom import ondemand
 from snaploom.cli import options
-from snaploom.cli.console import (
-    OutputForm,
-    message_console,
-    print_json,
-    result_console,
-)
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
 from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
@@ -35,12 +30,13 @@ from snaploom.output.gc import (
     promised_grace,
     refuse_held,
 )
-from snaploom.output.history import folder_identity, folder_settings
+from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import new_run_id
 from snaploom.output.manifest import model_nodes
 from snaploom.output.repair import Findings, find_snapshots, restore
 from snaploom.output.state import EMPTY, FolderState
+from snaploom.output.tablemove import move_table
 from snaploom.plan.plan import plan_offline
 from snaploom.run.folders import open_named
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
@@ -235,6 +231,47 @@ def _print_repaired(console: Console, found: Findings, is_done: bool) -> None:
     )
     if found.snapshots and not is_done:
         console.print("Nothing was written; add --yes to do it.")
+
+
+# `snaploom migrate`: moves the table of an output from its folder to a catalog.
+
+
+def migrate(
+    name: options.OutputName,
+    /,
+    *,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
+) -> int:
+    """Move the Iceberg table in an output's folder to the catalog that its declaration names.
+
+    All files stay in place, and so do snapshots, branches and tags of the table. Runs by the
+    old declaration publish nothing any more. A command that was interrupted is ended by the next.
+    """
+    declared = project.read(file).bundle(name).output
+    library = _library("migrate", declared, allow)
+    if library is None:
+        raise options.refuse_request(
+            "the declaration names no table of a catalog to move to",
+            "spec.outputFolder.table",
+            found="none",
+            expected="catalog and name, as in `table: {catalog: lake, name: shop.orders_wide}`",
+        )
+    store = open_named(declared.spec.output_folder.folder_uri)
+    settings, owner = folder_settings(declared), folder_identity(declared)
+    run = Run(new_run_id(now()), VERSION, now)
+    state = move_table(store, settings, owner, run, library, open_names=left_open(declared))
+    if output is OutputForm.JSON:
+        count = len(state.versions)
+        print_json({"folder": store.uri, "table": settings.table, "snapshots": count})
+    else:
+        shown = counted(len(state.versions), "published snapshot")
+        result_console().print(
+            f"{settings.table} is the table of {store.uri}: {shown}.", markup=False
+        )
+    return 0
 
 
 # `snaploom check`: verifies published data against the manifest, for people and monitoring.

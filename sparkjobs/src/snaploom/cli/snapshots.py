@@ -111,7 +111,7 @@ def chosen_snapshots(
             expected="the earlier time in --from; both ends are inclusive",
             hint="exchange the two",
         )
-    found = history.snapshots_between(state, first, last)
+    found = tuple(map(state.records.live, history.versions_between(state, first, last)))
     if not found:
         raise history.NothingPublished("there is no snapshot in this range")
     return found

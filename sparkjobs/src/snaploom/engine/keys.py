@@ -14,12 +14,7 @@ from pyspark.sql import types as spark
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
-from snaploom.models.datarelationship import (
-    DataRelationship,
-    KeyComponent,
-    KeyField,
-    Normalization,
-)
+from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField, Normalization
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.policy.sqltext import depends_on_width

@@ -251,7 +251,7 @@ class SubtreeStore:
 
     def find(self, signature: str) -> SubtreeDocument | None:
         """Return a valid subtree and mark it as used; None when there is none."""
-        key = _document_key(signature)
+        key = f"{signature}.json"
         try:
             content = get_bounded(self._store, key, DOCUMENT)
             parse_json(content, key, DOCUMENT)
@@ -262,7 +262,7 @@ class SubtreeStore:
             return None
         if not self._agrees(document, signature):
             return None
-        self._store.put(_used_key(signature), b"")
+        self._store.put(f"{signature}.used", b"")
         return document
 
     def folder(self, signature: str, run_id: str) -> str:
@@ -290,13 +290,13 @@ class SubtreeStore:
             ),
             files=files,
         )
-        self._store.put(_used_key(signature), b"")
+        self._store.put(f"{signature}.used", b"")
         try:
             text = document.dump_json().encode() + b"\n"
-            self._store.put_if_absent(_document_key(signature), text)
+            self._store.put_if_absent(f"{signature}.json", text)
         except ObjectAlreadyExists:
             if self.find(signature) is None:
-                self._store.put(_document_key(signature), text)
+                self._store.put(f"{signature}.json", text)
             else:
                 self._store.delete([file.path for file in files])
 
@@ -315,7 +315,7 @@ class SubtreeStore:
         present = max(newest.values(), default=EpochNanos(0))
         unused = [name for name, time in newest.items() if present - time > kept_for]
         for name in unused:
-            self._store.delete([_document_key(name)])
+            self._store.delete([f"{name}.json"])
             self._store.delete(keys[name])
             self._store.prune(f"{name}/")
         return len(unused)
@@ -342,11 +342,3 @@ class SubtreeStore:
             if layout.is_data_file(info.key.rsplit("/", 1)[-1])
         ]
         return tuple(sorted(found, key=lambda file: file.path))
-
-
-def _document_key(signature: str) -> str:
-    return f"{signature}.json"
-
-
-def _used_key(signature: str) -> str:
-    return f"{signature}.used"

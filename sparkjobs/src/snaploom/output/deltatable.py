@@ -37,7 +37,7 @@ from snaploom.output.icebergtable import (
     TableChange,
     TableVersion,
 )
-from snaploom.output.manifest import commit_unknown
+from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.tablehistory import shown_again
 from snaploom.parquet.footers import read_footer
 from snaploom.types.schemas import (
@@ -145,7 +145,7 @@ class DeltaTable:
 
     @property
     def _log(self) -> NumberedLog:
-        return NumberedLog(self.store, delta_key, TABLE_VERSION.length, commit_unknown)
+        return NumberedLog(self.store, delta_key, TABLE_VERSION.length, CommitOutcomeUnknown)
 
     def read(self) -> TableVersion | None:
         """As `OutputTable.read`; `PublicationError` where others made it what is not understood."""

@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 MANIFEST_FORMAT = 1
 """Format of entries, checkpoints and the marker; a newer one is refused (rule P8)."""
-
-Model = TypeVar("Model", bound=ApiModel)
+NEWEST_ENTRY = 2
+"""Format of an entry that moves a table to a catalog: an older Snaploom calls it too new."""
 
 LONGEST_FAULT = 1000
 """Characters of a message about a damaged document: it may quote what it found."""
@@ -95,7 +95,9 @@ def parse_object(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonVa
     return raw
 
 
-def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonValue]:
+def parse_versioned(
+    document: bytes, name: str, bounds: Bounds, newest: int = MANIFEST_FORMAT
+) -> dict[str, JsonValue]:
     """A JSON object with a `format` that this version knows.
 
     Raises:
@@ -107,22 +109,13 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
         raise corrupt(name, "no format version")
     if version < 1:
         raise corrupt(name, "no format version")
-    if version > MANIFEST_FORMAT:
+    if version > newest:
         raise errors.FormatTooNew(
             f"{visible(name)} was written by a newer Snaploom",
             found=f"format {str(version)[:20]}",
-            expected=f"format {MANIFEST_FORMAT} or older",
+            expected=f"format {newest} or older",
         )
     return raw
-
-
-def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
-    """Parse a small document that nothing depends on; `ManifestCorrupt` if it is damaged."""
-    parse_json(document, name, HINT)
-    try:
-        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
 
 
 def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
@@ -267,10 +260,12 @@ def pause(attempt: int) -> None:
 def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
     """The hint beside a log, its last known position; None where it is absent or damaged."""
     try:
-        return parse_hint(get_bounded(store, key, HINT), key, model)
+        document = get_bounded(store, key, HINT)
+        parse_json(document, key, HINT)
+        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
     except errors.ObjectNotFound:
         return None
-    except (errors.ManifestCorrupt, errors.ObjectTooLarge):
+    except (errors.ManifestCorrupt, errors.ObjectTooLarge, ValidationError):
         _log.warning("ignoring the hint %s, which is damaged", key)
         return None
 

@@ -317,7 +317,7 @@ def parse_entry(document: bytes, name: str, bounds: documents.Bounds = documents
         FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is no valid entry.
     """
-    documents.parse_versioned(document, name, bounds)
+    documents.parse_versioned(document, name, bounds, documents.NEWEST_ENTRY)
     try:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:

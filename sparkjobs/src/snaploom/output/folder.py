@@ -17,7 +17,7 @@ from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.models.common import EpochNanos, TimeOffset
 from snaploom.output import entries, layout
 from snaploom.output.documents import HINT, MANIFEST_FORMAT, get_bounded, parse_versioned
-from snaploom.output.history import changed_settings, fixed_by, settled
+from snaploom.output.history import can_move, changed_settings, fixed_by, settled
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import is_run_id
 from snaploom.output.manifest import ManifestLog
@@ -243,14 +243,12 @@ class Folder:
         return output_table(self.store, self.log.read().settings, self.library)
 
     def _table(self, run: Run | None = None) -> TableCommits:
-        table = self._output_table
-        if run is None:
-            return TableCommits(self.store, self.log, table)
+        reached = run.reached if run is not None else lambda point: None
         return TableCommits(
             self.store,
             self.log,
-            table,
-            lambda: run.reached(CrashPoint.AFTER_TABLE_COMMIT),
+            self._output_table,
+            lambda: reached(CrashPoint.AFTER_TABLE_COMMIT),
         )
 
 
@@ -447,4 +445,7 @@ def _refuse_changes(
             f"{store.uri} was begun with other settings, which are fixed for ever",
             found=", ".join(f"{name}: {asked[name]}" for name in changed),
             expected=", ".join(f"{name}: {fixed[name]}" for name in changed),
+            hint="move the table to the catalog by 'snaploom migrate', and run again"
+            if all(can_move(name, fixed) for name in changed)
+            else "",
         )

@@ -1,25 +1,20 @@
 """Finds and removes files that an output folder no longer needs."""
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
 
-from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
-from snaploom.files.objectstore import STORE_FAILURES, TEMPORARY_PREFIX, ObjectInfo, ObjectStore
+from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.models.base import ApiModel
 from snaploom.models.common import EpochNanos, TimeOffset
 from snaploom.output import layout
-from snaploom.output.documents import HINT, get_bounded, parse_hint
+from snaploom.output.documents import read_hint, write_hint
 from snaploom.output.entries import TombstoneRecord
 from snaploom.output.folder import CrashPoint, Folder, Run
 from snaploom.output.layout import Count, Nanos
 from snaploom.output.state import FolderState
 from snaploom.plan.times import minus_bounded
-
-_log = logging.getLogger(__name__)
-
 
 # Finds what may be removed from an output folder, and removes it.
 
@@ -330,14 +325,8 @@ class _Position(ApiModel):
 
 def _position(store: ObjectStore, state: FolderState) -> int:
     """Number of ended versions known to have no files; 0 if the hint is of another log."""
-    try:
-        position = parse_hint(get_bounded(store, layout.SWEPT, HINT), layout.SWEPT, _Position)
-    except ObjectNotFound:
-        return 0
-    except (ManifestCorrupt, ObjectTooLarge) as error:
-        _log.warning("ignoring %s: %s", layout.SWEPT, error.found)
-        return 0
-    if not 0 < position.versions <= len(state.ended):
+    position = read_hint(store, layout.SWEPT, _Position)
+    if position is None or not 0 < position.versions <= len(state.ended):
         return 0
     last = state.ended[position.versions - 1]
     return (
@@ -349,8 +338,5 @@ def _position(store: ObjectStore, state: FolderState) -> int:
 
 def _remember(store: ObjectStore, state: FolderState, count: int) -> None:
     last = state.ended[count - 1]
-    position = _Position(versions=count, seq=last.seq, deleted_at=last.deleted_at)
-    try:
-        store.put(layout.SWEPT, position.dump_json().encode() + b"\n")
-    except STORE_FAILURES as error:
-        _log.warning("the next run removes what is gone once more: %s", error.message)
+    position = {"versions": count, "seq": last.seq, "deletedAt": last.deleted_at}
+    write_hint(store, layout.SWEPT, position)

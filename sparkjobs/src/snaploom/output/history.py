@@ -41,6 +41,7 @@ SETTING_PATHS = {
     "root": "spec.dataModel.rootDataSource.dataSource",
 }
 """Field of each setting in an OutputDataset."""
+_OF_NONE = "of no catalog"
 
 
 def folder_settings(output: OutputDataset) -> FolderSettings:
@@ -84,7 +85,7 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
-    of_none = {"table": "of no catalog"} if settings.data_format == DataFormat.ICEBERG else {}
+    of_none = {"table": _OF_NONE} if settings.data_format == DataFormat.ICEBERG else {}
     return {
         **of_none,
         **{name: str(value) for name, value in settings.dump().items()},
@@ -112,6 +113,11 @@ def changed_settings(
     """Names of fixed settings that declarations ask to change; other formats have no `table`."""
     changed = (name for name in fixed if asked.get(name, fixed[name]) != fixed[name])
     return tuple(name for name in changed if name != "root" or not accept_root_change)
+
+
+def can_move(name: str, fixed: Mapping[str, str]) -> bool:
+    """Whether a fixed setting is the one that `snaploom migrate` changes: a table in the folder."""
+    return name == "table" and fixed[name] == _OF_NONE
 
 
 # A folder's published snapshots as readers see them, without Spark.
@@ -179,17 +185,10 @@ def version_at(state: FolderState, time: EpochNanos) -> Version:
     return until[-1]
 
 
-def snapshots_between(
-    state: FolderState, first: EpochNanos | None, last: EpochNanos | None
-) -> tuple[SnapshotRecord, ...]:
-    """Return the snapshots between two times, both inclusive; None is without a bound."""
-    return tuple(map(state.records.live, versions_between(state, first, last)))
-
-
 def versions_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[Version, ...]:
-    """Return the versions between two times, without reading their records."""
+    """Return the versions between two times, both inclusive; None is without a bound."""
     return tuple(
         version
         for version in state.timeline
@@ -339,26 +338,9 @@ LONGEST_WARNING = 1024
 
 def newest_snapshot(state: FolderState) -> LatestSnapshot | None:
     """Return the newest published snapshot in a status's size; None when there is none."""
-    return _latest(state.snapshots[-1]) if state.snapshots else None
-
-
-def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
-    """Return the newest published snapshots in short, newest first."""
-    return tuple(
-        PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
-        for record in islice(reversed(state.snapshots), SHOWN)
-    )
-
-
-def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
-    """Return the manifest's place and the newest entry that changed what readers see.
-
-    Others, such as claims, are left out: outputs that read this one would run for nothing.
-    """
-    return ManifestPointer(uri=uri, sequence=state.changed_at, fixed=fixed_in(state))
-
-
-def _latest(record: SnapshotRecord) -> LatestSnapshot:
+    if not state.snapshots:
+        return None
+    record = state.snapshots[-1]
     return LatestSnapshot(
         time=format_instant(record.time),
         published_at=format_instant(record.created_at),
@@ -377,6 +359,22 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         checks=record.checks[:SHOWN],
         warnings=tuple(warning[:LONGEST_WARNING] for warning in record.warnings[:SHOWN]),
     )
+
+
+def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
+    """Return the newest published snapshots in short, newest first."""
+    return tuple(
+        PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
+        for record in islice(reversed(state.snapshots), SHOWN)
+    )
+
+
+def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
+    """Return the manifest's place and the newest entry that changed what readers see.
+
+    Others, such as claims, are left out: outputs that read this one would run for nothing.
+    """
+    return ManifestPointer(uri=uri, sequence=state.changed_at, fixed=fixed_in(state))
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
+from uuid import UUID
 
 from pydantic import JsonValue
 
-from snaploom.errors import ObjectNotFound, ObjectTooLarge, StorageError
+from snaploom.confidential import visible
+from snaploom.errors import ObjectNotFound, ObjectTooLarge, PublicationError, StorageError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore, refuse_links
+from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.output.documents import HINT as HINT_BOUNDS
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
 from snaploom.output.entries import FileRecord
-from snaploom.output.manifest import commit_unknown
+from snaploom.output.manifest import CommitOutcomeUnknown
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +57,8 @@ LAST_COMMIT = "snaploom.last-commit"
 before it. So others may let the table forget snapshots."""
 OWNER = "snaploom.folder"
 """Property of a table of a catalog: the URI of the output's folder."""
+MOVED = "snaploom.moved-to"
+"""Property of the last version of a folder's table: the catalog and name that it has moved to."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
 _HINTED = re.compile(rb"[0-9]{1,18}")
@@ -64,6 +69,11 @@ KEPT_VERSIONS = 100
 def version_key(number: int) -> str:
     """Key of one version of the table."""
     return f"{VERSIONS}v{number}.metadata.json"
+
+
+def copy_key(content_hash: str) -> str:
+    """Key of a version for a catalog, which names versions like that."""
+    return f"{VERSIONS}00000-{UUID(content_hash[:32])}.metadata.json"
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,10 @@ class CatalogTable(Protocol):
         """Rows that the newest snapshot shows, by value of the partition column."""
         ...
 
+    def register(self, place: str) -> None:
+        """Take a table in by the URI of its metadata, unless there is one of this name."""
+        ...
+
     def drop(self) -> None:
         """Take the table out of the catalog; its files stay."""
         ...
@@ -206,24 +220,24 @@ class IcebergTable:
     """The versions of one table."""
 
     def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
+        self.store = store
+        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, CommitOutcomeUnknown)
 
     def read(self) -> TableVersion | None:
         """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
         number = self._newest(self._hint())
         if not number:
-            matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
+            matches = (_VERSION.fullmatch(info.key) for info in self.store.list(VERSIONS))
             number = self._newest(max((int(match[1]) for match in matches if match), default=0))
         if not number:
             return None
         key = version_key(number)
-        name = f"{self._store.uri}{key}"
-        document = parse_object(get_bounded(self._store, key, TABLE_VERSION), name, TABLE_VERSION)
-        _refuse_elsewhere(document, name, self._store.uri)
+        name = f"{self.store.uri}{key}"
+        document = parse_object(get_bounded(self.store, key, TABLE_VERSION), name, TABLE_VERSION)
+        _refuse_elsewhere(document, name, self.store.uri)
         return TableVersion(number, document)
 
-    def put(self, number: int, document: bytes) -> bool:
+    def append(self, number: int, document: bytes) -> bool:
         """Publish a document as the next version; False if another writer's has its number.
 
         A writer that read the table long ago may take the number of a version that is gone by now:
@@ -237,30 +251,30 @@ class IcebergTable:
         if is_written:
             try:
                 if self._hint() < number:
-                    self._store.put(HINT, str(number).encode())
-                self._store.delete([version_key(number - KEPT_VERSIONS)])
+                    self.store.put(HINT, str(number).encode())
+                self.store.delete([version_key(number - KEPT_VERSIONS)])
             except STORE_FAILURES as error:
                 _log.warning("no hint for version %d of the table: %s", number, error.message)
         return is_written
 
-    def revoke(self, run_ids: frozenset[str], now: int) -> None:
-        """Keep runs from committing to the table; `now` is in milliseconds since 1970."""
+    def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
+        """Keep runs from committing to the table any more."""
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
-            document = next_document(version, self._store.uri, revoked, now)
-            self.put(version.number + 1, json.dumps(document).encode())
+            document = next_document(version, self.store.uri, revoked, now // NANOS_PER_MILLISECOND)
+            self.append(version.number + 1, json.dumps(document).encode())
 
     def _hint(self) -> int:
         try:
-            recorded = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
+            recorded = get_bounded(self.store, HINT, HINT_BOUNDS).strip()
         except (ObjectNotFound, ObjectTooLarge):
             return 0
         return int(recorded) if _HINTED.fullmatch(recorded) else 0
 
     def _newest(self, number: int) -> int:
-        if not number or self._store.head(version_key(number)) is None:
+        if not number or self.store.head(version_key(number)) is None:
             return 0
-        while self._store.head(version_key(number + 1)) is not None:
+        while self.store.head(version_key(number + 1)) is not None:
             number += 1
         return number
 
@@ -268,7 +282,12 @@ class IcebergTable:
 def next_document(
     version: TableVersion, uri: str, properties: Mapping[str, str], now: int
 ) -> Mapping[str, JsonValue]:
-    """Next version with changed properties; its time, in milliseconds, is never before the last."""
+    """Next version with changed properties; its time, in milliseconds, is never before the last.
+
+    Raises:
+        PublicationError: as `refuse_moved`.
+    """
+    refuse_moved(version, uri)
     before = version.document
     recorded = before.get("last-updated-ms")
     at = recorded if isinstance(recorded, int) else now
@@ -280,6 +299,19 @@ def next_document(
         "properties": {**_texts(before.get("properties")), **properties},
         "metadata-log": [*(log if isinstance(log, list) else []), here],
     }
+
+
+def refuse_moved(version: TableVersion, uri: str) -> None:
+    """Refuse to put a version after the last one of a table that has moved to a catalog."""
+    if (moved := version.properties.get(MOVED)) is not None:
+        raise PublicationError(
+            f"the table of {uri} has moved to a catalog, and is not written to any more",
+            path="spec.outputFolder.table",
+            found=f"the declaration by which it is in the folder, and its move to {visible(moved)}",
+            expected=f"a declaration by which it is {visible(moved)}",
+            hint="declare that table and run again; a move that was interrupted is ended by "
+            "'snaploom migrate'",
+        )
 
 
 def refuse_foreign_places(store: ObjectStore) -> None:
@@ -319,7 +351,7 @@ _PLACES = frozenset({
 })  # fmt: skip
 _PROPERTIES = re.compile(
     r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
-    r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
+    r"|gc\.enabled|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
     r"|write\.(parquet|update|delete|merge|metadata)\.[A-Za-z0-9_.-]+"
     r"|write\.(format\.default|distribution-mode|target-file-size-bytes|upsert\.enabled)"
 )

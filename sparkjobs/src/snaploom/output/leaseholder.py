@@ -14,7 +14,7 @@ from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.base import ApiModel
 from snaploom.output import layout
-from snaploom.output.documents import HINT, get_bounded, parse_hint
+from snaploom.output.documents import read_hint
 from snaploom.output.entries import Claim
 from snaploom.output.folder import Folder, Run
 from snaploom.output.layout import Count
@@ -64,14 +64,14 @@ class ClaimLease:
             head["run_id"] = holder
             return Claim(**head, scope=SCOPE, seconds=seconds)
 
-        claim = _claim_in(self._folder.log.commit(entry))
+        claim = self._folder.log.commit(entry).claims.get(SCOPE)
         if claim is None or claim.seq == _number(expected):
             return None
         return _state_of(claim, 0) if (claim.run_id, claim.seconds) == (holder, seconds) else None
 
     def _renewed(self, held: LeaseState) -> LeaseState | None:
         state = self._folder.log.read()
-        claim = _claim_in(state)
+        claim = state.claims.get(SCOPE)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
             return None
         beats = (int(held.version.rpartition(".")[2]) + 1) % MOST_RENEWALS
@@ -80,7 +80,7 @@ class ClaimLease:
         return _state_of(claim, beats)
 
     def _state_in(self, state: FolderState) -> LeaseState:
-        claim = _claim_in(state)
+        claim = state.claims.get(SCOPE)
         if claim is None:
             return FREE
         if not _counts(claim, state):
@@ -88,19 +88,8 @@ class ClaimLease:
         return _state_of(claim, self._beats(claim.seq))
 
     def _beats(self, seq: int) -> int:
-        try:
-            document = get_bounded(self._folder.store, layout.CLAIM, HINT)
-            renewals = parse_hint(document, layout.CLAIM, _Renewals)
-        except errors.ObjectNotFound:
-            return 0
-        except (errors.ManifestCorrupt, errors.ObjectTooLarge) as error:
-            _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
-            return 0
-        return renewals.renewals if renewals.claim == seq else 0
-
-
-def _claim_in(state: FolderState) -> Claim | None:
-    return state.claims.get(SCOPE)
+        renewals = read_hint(self._folder.store, layout.CLAIM, _Renewals)
+        return renewals.renewals if renewals is not None and renewals.claim == seq else 0
 
 
 def _counts(claim: Claim, state: FolderState) -> bool:

@@ -132,7 +132,7 @@ class ManifestLog:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._log = documents.NumberedLog(
-            store, layout.manifest_key, documents.ENTRY.length, commit_unknown
+            store, layout.manifest_key, documents.ENTRY.length, CommitOutcomeUnknown
         )
         self._beginning = FolderState(records=Records(self._record))
         self._known = self._beginning
@@ -199,7 +199,7 @@ class ManifestLog:
             CommitContended: too many lost races.
             FolderRemoved: the log that it was to follow is gone.
         """
-        return documents.rebased(lambda: self._attempt(build), self._contended)
+        return documents.rebased(lambda: self._attempt(build), contended(self._store.uri))
 
     def _attempt(self, build: Callable[[FolderState], entries.Entry | None]) -> FolderState | None:
         state = self.read()
@@ -271,14 +271,11 @@ class ManifestLog:
                 hint="nothing was published by this run since; run again to begin the folder anew",
             )
 
-    def _contended(self, races: int) -> CommitContended:
-        return CommitContended(
-            f"other runs took {races} sequence numbers in a row in {self._store.uri}",
-            found="a lost race at every attempt",
-            expected="few runs at a time in one folder",
-        )
 
-
-def commit_unknown(message: str) -> CommitOutcomeUnknown:
-    """Build the error of a commit whose outcome is unknown."""
-    return CommitOutcomeUnknown(message)
+def contended(place: str) -> Callable[[int], CommitContended]:
+    """Build the error after many lost races for a place, from their number."""
+    return lambda races: CommitContended(
+        f"other writers committed {races} times in a row to {place}",
+        found="a lost race at every attempt",
+        expected="few writers at a time in one place",
+    )

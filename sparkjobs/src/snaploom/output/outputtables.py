@@ -19,7 +19,7 @@ from snaploom.output import icebergtable, tablehistory
 from snaploom.output.deltatable import DeltaTable
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import FolderSettings, TombstoneRecord
-from snaploom.output.manifest import CommitContended, CommitOutcomeUnknown
+from snaploom.output.manifest import CommitOutcomeUnknown, contended
 
 _HOUR = 3600 * 1_000_000_000
 LISTS_MARGIN = _HOUR
@@ -27,7 +27,7 @@ LISTS_MARGIN = _HOUR
 writer is long done, and clocks inside one store differ by far less."""
 OTHERS_LISTS_MARGIN = 72 * _HOUR
 """The same in a table that others write to: what Iceberg gives them to commit what they wrote."""
-_OF_CATALOG: Mapping[str, str] = {
+OF_CATALOG: Mapping[str, str] = {
     "gc.enabled": "false",
     "write.metadata.delete-after-commit.enabled": "true",
 }
@@ -94,25 +94,17 @@ def unreachable(store: ObjectStore) -> PublicationError:
     )
 
 
-@dataclass(frozen=True)
-class FolderTable:
+class FolderTable(icebergtable.IcebergTable):
     """The table in the output's folder, each version of which is one put-if-absent."""
 
-    store: ObjectStore
-    library: icebergtable.TableLibrary | None
-    """Makes versions of the table; None where nothing is going to be published."""
-
-    @property
-    def _versions(self) -> icebergtable.IcebergTable:
-        return icebergtable.IcebergTable(self.store)
-
-    def read(self) -> icebergtable.TableVersion | None:
-        """As `OutputTable.read`."""
-        return self._versions.read()
+    def __init__(self, store: ObjectStore, library: icebergtable.TableLibrary | None) -> None:
+        """Open it; the library makes versions, and is None where nothing is to be published."""
+        super().__init__(store)
+        self.library = library
 
     def begin(self, schema: str, field_name: str) -> None:
         """As `OutputTable.begin`."""
-        self._versions.put(1, self._library().created(self.store.uri, schema, field_name))
+        self.append(1, self._library().created(self.store.uri, schema, field_name))
 
     def before(self, version: icebergtable.TableVersion) -> str | None:
         """None: summaries of snapshots and pages have the history."""
@@ -123,14 +115,11 @@ class FolderTable:
     ) -> bool:
         """As `OutputTable.put`."""
         library = self._library()
+        icebergtable.refuse_moved(version, self.store.uri)
         icebergtable.refuse_foreign_places(self.store)
         _refuse_links(self.store, change)
         changed = library.changed(self.store.uri, version.number, change)
-        return changed is not None and self._versions.put(version.number + 1, changed)
-
-    def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
-        """As `OutputTable.revoke`."""
-        self._versions.revoke(run_ids, now // NANOS_PER_MILLISECOND)
+        return changed is not None and self.append(version.number + 1, changed)
 
     def forget(
         self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
@@ -167,14 +156,14 @@ class CatalogedTable:
                 f"the table {self.table.name} was not made for this output, and is left as it is",
                 path="spec.outputFolder.table",
                 found=owner or "a table that Snaploom did not make",
-                expected="no table of this name, or the one of this folder",
+                expected=f"no table of this name, or the one of {self.store.uri}",
                 hint="publish to another table, or take that one out of the catalog",
             )
         return version
 
     def begin(self, schema: str, field_name: str) -> None:
         """As `OutputTable.begin`."""
-        properties = {**_OF_CATALOG, icebergtable.OWNER: self.store.uri}
+        properties = {**OF_CATALOG, icebergtable.OWNER: self.store.uri}
         self.table.create(self.store.uri, schema, field_name, properties)
         self.read()
 
@@ -213,7 +202,7 @@ class CatalogedTable:
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
         """As `OutputTable.revoke`."""
-        rebased(lambda: self._revoked(run_ids), self.contended)
+        rebased(lambda: self._revoked(run_ids), contended(f"the table {self.table.name}"))
 
     def _revoked(self, run_ids: frozenset[str]) -> bool | None:
         version = self._existing()
@@ -267,14 +256,6 @@ class CatalogedTable:
         if held := {key for number, keys in shown.items() if number not in gone for key in keys}:
             raise tablehistory.shown_again(self.table.name, sorted(held))
         return unused
-
-    def contended(self, races: int) -> CommitContended:
-        """The error after many lost races."""
-        return CommitContended(
-            f"other writers committed {races} times in a row to the table {self.table.name}",
-            found="a lost race at every attempt",
-            expected="few writers at a time to one table",
-        )
 
     def _existing(self) -> icebergtable.TableVersion:
         version = self.read()

@@ -78,7 +78,7 @@ class Work:
         self.run.reached(CrashPoint.AFTER_STAGING)
         return counted, staged
 
-    def clear_partition(self, grace: int) -> tuple[Garbage, ...]:
+    def clear_partition(self, grace: int = LEFTOVER_GRACE) -> tuple[Garbage, ...]:
         """Remove dead runs' files after `grace` nanoseconds; returns those too young or foreign."""
         prefix = layout.partition_prefix(self.partition)
         state = self.folder.log.read()
@@ -129,7 +129,7 @@ class Work:
         try:
             self.store.delete(self.promoted)
         except STORE_FAILURES as error:
-            self._leave(error)
+            _warn_of_files(self.run, error)
         self.clean_staging()
 
     def clean_staging(self) -> None:
@@ -143,10 +143,7 @@ class Work:
             else:
                 self.discard()
         except STORE_FAILURES as error:
-            self._leave(error)
-
-    def _leave(self, error: errors.StorageError | errors.FolderNotWritable) -> None:
-        _warn_of_files(self.run, error)
+            _warn_of_files(self.run, error)
 
     def _settle(self) -> bool:
         """Ensure that no entry of ours can land any more; whether our files are dead.

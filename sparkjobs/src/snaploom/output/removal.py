@@ -37,7 +37,9 @@ from snaploom.output.state import FolderState, first_ended, tombstone_of
 REMOVED = "REMOVED"
 """Rule in the tombstones of snapshots that ended because their output was deleted."""
 
-_DOCUMENT = re.compile(r"metadata/(schema|datamodel|listing)/[0-9a-f]{64}\.json")
+_DOCUMENT = re.compile(
+    r"metadata/((schema|datamodel|listing)/[0-9a-f]{64}|(schema|datamodel)/merged)\.json"
+)
 _TABLE = re.compile(
     rf"commits/[0-9a-f]{{64}}\.json|{layout.DELTA_LOG}[^/]+"
     rf"|{VERSIONS}((v\d+|\d{{5,}}-[0-9a-f-]{{36}})\.metadata\.json|version-hint\.text|[^/]+\.avro)"
@@ -236,7 +238,7 @@ def _entries(store: ObjectStore) -> list[ObjectInfo]:
 
 def _record(store: ObjectStore) -> list[ObjectInfo]:
     listed = list(store.list("metadata/"))
-    documents = [info for info in listed if _is_document(info.key)]
+    documents = [info for info in listed if _DOCUMENT.fullmatch(info.key)]
     checkpoints = [
         info
         for info in listed
@@ -249,11 +251,6 @@ def _record(store: ObjectStore) -> list[ObjectInfo]:
     unfinished = list(store.list(TEMPORARY_PREFIX))
     known = (info for info in last if info is not None)
     return [*documents, *checkpoints, *unfinished, *known]
-
-
-def _is_document(key: str) -> bool:
-    merged = (layout.MERGED_DATA_MODEL, layout.MERGED_SCHEMA)
-    return key in merged or _DOCUMENT.fullmatch(key) is not None
 
 
 def _left(store: ObjectStore) -> tuple[str, ...]:

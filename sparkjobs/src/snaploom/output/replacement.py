@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from snaploom.errors import PublicationError, SnapshotChanged
 from snaploom.models.common import format_instant
 from snaploom.output import publication
-from snaploom.output.entries import FileRecord, Replace, SnapshotRecord, TombstoneRecord
+from snaploom.output.entries import Replace, SnapshotRecord, TombstoneRecord
 from snaploom.output.folder import Folder, Run
 from snaploom.output.manifest import store_model, store_schema
 from snaploom.output.state import FolderState, tombstone_of
@@ -41,7 +41,6 @@ def replace_version(
     write: Callable[[str], Rewrite],
     *,
     message: str = "",
-    leftover_grace: int = publication.LEFTOVER_GRACE,
 ) -> Replaced:
     """Replace the live version of a snapshot, exactly once, by files with the same rows.
 
@@ -54,8 +53,6 @@ def replace_version(
         write: writes the data flat below the URI it is given, which ends in `/`; names that begin
             with `_` or `.` are not data. Not called when the version is not live any more.
         message: why, for people.
-        leftover_grace: nanoseconds after which another run's uncommitted files in the partition
-            are removed, the run being revoked first.
 
     Raises:
         SnapshotChanged: the version was replaced or deleted by another run; nothing is changed.
@@ -75,43 +72,35 @@ def replace_version(
                 expected=f"the {version.rows:,} rows of the snapshot",
                 hint="the snapshot is as it was; check that nobody changed its files",
             )
-        work.clear_partition(leftover_grace)
-        draft = _Draft(run, version, rewrite, work.promote(staged), message)
-        committed = work.commit(draft.entry)
+        work.clear_partition()
+        files = work.promote(staged)
+
+        def entry(state: FolderState) -> Replace:
+            publication.refuse_revoked(state, run)
+            refuse_changed(state, version)
+            head = run.head(state)
+            seq, now = head["seq"], head["written_at"]
+            record = version.model_copy(
+                update={
+                    "seq": seq,
+                    "run_id": run.run_id,
+                    "created_at": now,
+                    "files": files,
+                    "tool_version": run.tool_version,
+                    "spark_version": rewrite.spark_version,
+                }
+            )
+            return Replace(
+                **head,
+                snapshot=record,
+                replaced=tombstone_of(version, seq=seq, rule=REPLACED, deleted_at=now),
+                # Every version that was ever live left its data model in the history.
+                model=next(m.nodes for m in state.models if m.model_hash == version.model_hash),
+                message=message,
+            )
+
+        committed = work.commit(entry)
     return Replaced(committed.live[version.time], committed.tombstones[-1])
-
-
-@dataclass(frozen=True)
-class _Draft:
-    run: Run
-    version: SnapshotRecord
-    rewrite: Rewrite
-    files: tuple[FileRecord, ...]
-    message: str
-
-    def entry(self, state: FolderState) -> Replace:
-        publication.refuse_revoked(state, self.run)
-        refuse_changed(state, self.version)
-        head = self.run.head(state)
-        seq, now = head["seq"], head["written_at"]
-        record = self.version.model_copy(
-            update={
-                "seq": seq,
-                "run_id": self.run.run_id,
-                "created_at": now,
-                "files": self.files,
-                "tool_version": self.run.tool_version,
-                "spark_version": self.rewrite.spark_version,
-            }
-        )
-        return Replace(
-            **head,
-            snapshot=record,
-            replaced=tombstone_of(self.version, seq=seq, rule=REPLACED, deleted_at=now),
-            # Every version that was ever live left its data model in the history.
-            model=next(m.nodes for m in state.models if m.model_hash == self.version.model_hash),
-            message=self.message,
-        )
 
 
 def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
@@ -140,7 +129,6 @@ def restate(
     revalidate: publication.Revalidate,
     *,
     reason: str = "",
-    leftover_grace: int = publication.LEFTOVER_GRACE,
 ) -> publication.Published[publication.Written]:
     """Replace the live version of a snapshot by a corrected one, exactly once.
 
@@ -151,7 +139,6 @@ def restate(
         write: as for `publish`.
         revalidate: the last word before each attempt to commit.
         reason: why, for people; kept with the new version.
-        leftover_grace: as for `publish`.
 
     Raises:
         RunRevoked: another run took this one for dead; run again.
@@ -169,7 +156,7 @@ def restate(
     work = publication.Work(folder, run, target.time, version.partition)
     with work.cleaning_up():
         result, staged = work.stage(write)
-        work.clear_partition(leftover_grace)
+        work.clear_partition()
         files = work.promote(staged)
         schema_hash = store_schema(folder.store, result.schema)
         model_hash = store_model(folder.store, target.model)

@@ -212,15 +212,6 @@ class DataModelVersion:
 
 
 @dataclass(frozen=True)
-class SchemaAt:
-    """The schema of a snapshot."""
-
-    time: EpochNanos
-    schema_hash: str
-    model_hash: str
-
-
-@dataclass(frozen=True)
 class FolderState:
     """Committed state of a folder up to one sequence number."""
 
@@ -273,11 +264,6 @@ class FolderState:
     def timeline(self) -> tuple[Version, ...]:
         """Live versions by snapshot time, in short."""
         return tuple(self.versions[time] for time in sorted(self.versions))
-
-    @cached_property
-    def schema_history(self) -> tuple[SchemaAt, ...]:
-        """Schemas of live snapshots by snapshot time, not in the order of commits (rule P26)."""
-        return tuple(SchemaAt(v.time, v.schema_hash, v.model_hash) for v in self.timeline)
 
     @cached_property
     def snapshots(self) -> Sequence[SnapshotRecord]:
@@ -464,11 +450,14 @@ class _Folding:
         self._ended.append(Ended.of(ended))
 
     def _configure(self, entry: Configure) -> None:
-        if self._state.settings not in (None, entry.settings):
+        fixed, settings = self._state.settings, entry.settings
+        moved = settings.model_copy(update={"table": None})
+        # The table in a folder may move to a catalog (`output.tablemove`), and no other way.
+        if fixed not in (None, settings, moved):
             raise _contradiction(entry, "it changes settings that are fixed")
         self._state = replace(
             self._state,
-            settings=entry.settings,
+            settings=settings,
             identity=entry.identity,
             reader_grace=entry.reader_grace or self._state.reader_grace,
         )

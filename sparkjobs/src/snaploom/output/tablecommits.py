@@ -25,7 +25,6 @@ from snaploom.output import icebergtable, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
-    FileRecord,
     FolderSettings,
     Publish,
     Replace,
@@ -40,6 +39,7 @@ from snaploom.output.tablehistory import (
     commits_of,
     meaning_of,
     store_meaning,
+    versions_of,
 )
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class TableCommits:
             HistoryIncompatible: columns contradict those that the table has.
             PublicationError: there is nothing that could write to the table.
         """
-        return rebased(lambda: self._attempt(build), self._contended)
+        return rebased(
+            lambda: self._attempt(build), manifest.contended(f"the table of {self.store.uri}")
+        )
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
         table = self.reachable()
@@ -108,16 +110,16 @@ class TableCommits:
             )
         if not self._put(table, version, state, entry):
             return None
-        state = self._follow()
+        self.reached()
+        try:
+            state = self.catch_up()
+        except SnaploomError as error:
+            raise manifest.CommitOutcomeUnknown(
+                f"the table of {self.store.uri} has the commit, and the log does not: "
+                f"{error.message}"
+            ) from error
         is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
         return state if is_there else None
-
-    def _contended(self, races: int) -> manifest.CommitContended:
-        return manifest.CommitContended(
-            f"other writers took {races} versions in a row of the table of {self.store.uri}",
-            found="a lost race at every attempt",
-            expected="few writers at a time to one table",
-        )
 
     def catch_up(self, *, writes: bool = True) -> FolderState:
         """The state with all commits that the table has and the log lacks, written by default.
@@ -147,16 +149,6 @@ class TableCommits:
         self.reachable().revoke(run_ids, now)
         self.catch_up()
 
-    def _follow(self) -> FolderState:
-        self.reached()
-        try:
-            return self.catch_up()
-        except SnaploomError as error:
-            raise manifest.CommitOutcomeUnknown(
-                f"the table of {self.store.uri} has the commit, and the log does not: "
-                f"{error.message}"
-            ) from error
-
     def _put(
         self,
         table: OutputTable,
@@ -167,14 +159,18 @@ class TableCommits:
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
         commit = store_meaning(self.store, entry, table.before(version))
+        begun, ended = versions_of(entry)
+        schemas = [manifest.read_schema(self.store, one.schema_hash) for one in begun]
         change = icebergtable.TableChange(
-            schema=self._schema(entry, settings),
+            schema="".join(with_partition(schema, settings) for schema in schemas),
             field_name=settings.partition_field_name,
-            added=_added(entry),
-            ended=_ended(entry),
+            added={_value(one.partition): one.files for one in begun},
+            ended=tuple(_value(one.partition) for one in ended),
             summary={
                 icebergtable.RUN_ID: entry.run_id,
-                icebergtable.SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
+                icebergtable.SNAPSHOT_TIME: " ".join(
+                    format_instant(one.time) for one in begun or ended
+                ),
                 icebergtable.COMMIT: commit,
             },
         )
@@ -186,13 +182,6 @@ class TableCommits:
             raise unreachable(self.store)
         return self.table
 
-    def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
-        if isinstance(entry, Tombstone):
-            return ""
-        return with_partition(
-            manifest.read_schema(self.store, entry.snapshot.schema_hash), settings
-        )
-
     def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
         if isinstance(entry, Publish | Replace):
@@ -202,25 +191,6 @@ class TableCommits:
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry
-
-
-def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:
-    if isinstance(entry, Tombstone):
-        return tuple(one.time for one in entry.snapshots)
-    return (entry.snapshot.time,)
-
-
-def _added(entry: Publish | Replace | Tombstone) -> dict[str, tuple[FileRecord, ...]]:
-    if isinstance(entry, Tombstone):
-        return {}
-    return {_value(entry.snapshot.partition): entry.snapshot.files}
-
-
-def _ended(entry: Publish | Replace | Tombstone) -> tuple[str, ...]:
-    if isinstance(entry, Publish):
-        return ()
-    ended = entry.snapshots if isinstance(entry, Tombstone) else (entry.replaced,)
-    return tuple(_value(one.partition) for one in ended)
 
 
 def _value(partition: str) -> str:

@@ -40,15 +40,27 @@ CHANGES = (Publish, Replace, Tombstone)
 """Entries that change what readers see, and so are a commit of the table first."""
 
 
+def versions_of(
+    entry: Publish | Replace | Tombstone,
+) -> tuple[tuple[SnapshotRecord, ...], tuple[TombstoneRecord, ...]]:
+    """Versions that an entry begins, one at most, and those that it ends."""
+    match entry:
+        case Publish():
+            return (entry.snapshot,), ()
+        case Replace():
+            return (entry.snapshot,), (entry.replaced,)
+        case Tombstone():
+            return (), entry.snapshots
+
+
 def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterator[str]:
     """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     last = version.properties.get(icebergtable.LAST_COMMIT, "")
     while last:
         yield last
         last = str(_document(store, last).get("before", ""))
-    if icebergtable.OWNER in version.properties:
-        return
-    yield from filter(None, map(_commit, version.lineage()))
+    if icebergtable.OWNER not in version.properties:
+        yield from filter(None, map(_commit, version.lineage()))
     page = version.properties.get(icebergtable.EARLIER, "")
     while page:
         raw = _document(store, page)
@@ -56,10 +68,18 @@ def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterat
         yield from reversed([str(one) for one in commits] if isinstance(commits, list) else [])
 
 
-def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
-    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
-    recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
-    return _put(store, recorded)
+def store_page(
+    store: ObjectStore,
+    version: icebergtable.TableVersion,
+    snapshots: Sequence[Mapping[str, JsonValue]],
+) -> str:
+    """Store the commits of a table's oldest snapshots, the newest first; returns the page's hash.
+
+    It follows the page that the table names.
+    """
+    commits: list[JsonValue] = [commit for one in reversed(snapshots) if (commit := _commit(one))]
+    before = version.properties.get(icebergtable.EARLIER, "")
+    return _put(store, {"format": MANIFEST_FORMAT, "commits": commits, "before": before})
 
 
 def store_meaning(
@@ -100,13 +120,12 @@ def table_history(store: ObjectStore, version: icebergtable.TableVersion | None)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
     files: set[str] = set()
     for meant in reversed([meaning_of(store, commit) for commit in commits]):
-        entry = meant.entry
-        if isinstance(entry, Tombstone):
-            for one in entry.snapshots:
-                live.pop(one.time, None)
-        else:
-            live[entry.snapshot.time] = entry.snapshot, meant.schema
-            files.update(file.path for file in entry.snapshot.files)
+        begun, ended = versions_of(meant.entry)
+        for one in ended:
+            live.pop(one.time, None)
+        for record in begun:
+            live[record.time] = record, meant.schema
+            files.update(file.path for file in record.files)
     return TableHistory(tuple(live[time] for time in sorted(live)), frozenset(files))
 
 
@@ -214,17 +233,16 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
 
     Raises:
         SnapshotsHeld: a tag or another branch shows one.
-        CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.put`.
+        CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.append`.
     """
     table = icebergtable.IcebergTable(store)
     while (version := table.read()) is not None:
         forgotten = forgotten_by(store, version, ended)
         if not forgotten:
             return False
-        commits = [commit for one in reversed(forgotten) if (commit := _commit(one))]
-        page = store_page(store, commits, version.properties.get(icebergtable.EARLIER, ""))
+        page = store_page(store, version, forgotten)
         document = forgetful_document(version, store.uri, forgotten, page, now)
-        if table.put(version.number + 1, json.dumps(document).encode()):
+        if table.append(version.number + 1, json.dumps(document).encode()):
             return True
     return False
 
@@ -283,7 +301,8 @@ def forgotten_by(
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)
-        if commit and not files.isdisjoint(_ended_by(meaning_of(store, commit))):
+        gone = versions_of(meaning_of(store, commit).entry)[1] if commit else ()
+        if not files.isdisjoint(file.path for one in gone for file in one.files):
             forgotten = list(lineage)
             if forgotten:
                 _refuse_held(store, version, forgotten)
@@ -306,14 +325,6 @@ def unused_by(version: icebergtable.TableVersion) -> set[int]:
             ours.discard(cast(int, head))
             head = parents.pop(head)
     return ours
-
-
-def _ended_by(meant: Meant) -> Iterator[str]:
-    match meant.entry:
-        case Tombstone(snapshots=ended):
-            yield from (file.path for one in ended for file in one.files)
-        case Replace(replaced=one):
-            yield from (file.path for file in one.files)
 
 
 def _refuse_held(

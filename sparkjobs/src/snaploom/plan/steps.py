@@ -9,13 +9,7 @@ from itertools import pairwise
 
 from snaploom.errors import RootEmpty, SnapshotMissing
 from snaploom.models.asof import ChildSnapshot
-from snaploom.models.common import (
-    EpochNanos,
-    MissingMode,
-    Preference,
-    TimeOffset,
-    format_instant,
-)
+from snaploom.models.common import EpochNanos, MissingMode, Preference, TimeOffset, format_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
 from snaploom.models.report import MOST_OLDER, ExclusionReason, SnapshotReason

@@ -7,13 +7,7 @@ from snaploom.errors import FormatNotAllowed
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.allowances import Allowances
 from snaploom.models.findings import Finding, make_finding
-from snaploom.policy.fileformats import (
-    BUILT_IN,
-    FileFormat,
-    file_format,
-    format_names,
-    format_of,
-)
+from snaploom.policy.fileformats import BUILT_IN, FileFormat, file_format, format_names, format_of
 
 FORMAT_CODE = "SL136"
 """Code of a format that is not on the list."""

@@ -69,9 +69,7 @@ def _listened(server: socket.socket) -> Future[bytes]:
     ("driver", "first"),
     [(JdbcDriver.SQLSERVER, b"\x12\x01"), (JdbcDriver.ORACLE, b"(SERVICE_NAME=shop)")],
 )
-def test_drivers_without_a_database_call_where_they_should(
-    driver: JdbcDriver, first: bytes, host: str
-) -> None:
+def test_drivers_without_a_database_call_where_they_should(driver, first, host):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as server:
         server.settimeout(60)

@@ -160,9 +160,7 @@ def test_several_values_need_an_array(flint: SparkSession, written: str) -> None
         read.collect()
 
 
-def test_unknown_types_of_fields_are_refused(
-    flint: SparkSession, real_client: OpenSearchClient
-) -> None:
+def test_unknown_types_of_fields_are_refused(flint, real_client):
     name = unused_name("t")
     real_client.create_index(name, {"properties": {"small": {"type": "half_float"}}})
     with pytest.raises(Exception, match=r"(?s)small.*half_float"):
@@ -180,9 +178,7 @@ def test_a_misspelt_option_is_refused(flint: SparkSession) -> None:
         flint.read.format("flint").option("hots", "x").load("t001")
 
 
-def test_a_password_is_in_no_plan(
-    flint: SparkSession, written: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_password_is_in_no_plan(flint, written, capsys):
     reader = flint.read.format("flint").schema("id int").option("auth", "basic")
     frame = reader.options(username="somebody", password="s3cr3t").load(written)
     frame.explain(mode="extended")

@@ -55,9 +55,7 @@ def client_of(port: int, account: Account, **changes: object) -> OpenSearchClien
 
 
 @pytest.mark.parametrize("account", [ES, SERVERLESS])
-def test_every_request_of_a_store_is_signed_rightly(
-    real_port: int, account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_request_of_a_store_is_signed_rightly(real_port, account, monkeypatch):
     sign_in(monkeypatch, account)
     with (
         guarded_proxy(real_port, account.refuse) as port,
@@ -74,9 +72,7 @@ def test_every_request_of_a_store_is_signed_rightly(
         store.destroy()
 
 
-def test_names_that_are_encoded_are_signed_as_they_are_sent(
-    real_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_are_encoded_are_signed_as_they_are_sent(real_port, monkeypatch):
     sign_in(monkeypatch, ES)
     name, odd = unused_name(), "a/b+c ä%?~*=&'"
     with guarded_proxy(real_port, ES.refuse) as port, client_of(port, ES) as client:
@@ -86,9 +82,7 @@ def test_names_that_are_encoded_are_signed_as_they_are_sent(
         assert [hit.source for hit in read_hits(client, name)] in ([{"n": 1}], [{"n": 2}])
 
 
-def test_requests_are_signed_through_https(
-    real_port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_requests_are_signed_through_https(real_port, monkeypatch, tmp_path):
     sign_in(monkeypatch, ES)
     authority = Authority(tmp_path, "ours")
     secured = {"scheme": "https", "ca_file": str(authority.certificate)}
@@ -108,9 +102,7 @@ def test_requests_are_signed_through_https(
         replace(ES, token="another"),
     ],
 )
-def test_what_is_signed_otherwise_is_refused(
-    real_port: int, other: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_signed_otherwise_is_refused(real_port, other, monkeypatch):
     sign_in(monkeypatch, other)
     with (
         guarded_proxy(real_port, ES.refuse) as port,

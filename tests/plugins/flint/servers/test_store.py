@@ -90,9 +90,7 @@ def test_removed_paths_are_gone(index_store: OpenSearchIndexStore) -> None:
     assert sorted(bounds(index_store.open(state))) == ["file:/0", "file:/2"]
 
 
-def test_completing_rows_add_columns_for_us_and_for_readers_of_flint(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_completing_rows_add_columns_for_us_and_for_readers_of_flint(client, index_store):
     first = a_definition()
     second = a_definition(*first.indexes, an_index("i2", "VALUE_SET", "code", "int"))
     rows = price_rows({"file:/a": (1, 2), "file:/b": (3, 4)})
@@ -113,9 +111,7 @@ def test_completing_rows_add_columns_for_us_and_for_readers_of_flint(
     assert [column.name for column in metadata.columns] == ["price", "code"]
 
 
-def test_documents_have_the_form_of_flint(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_documents_have_the_form_of_flint(client, index_store):
     definition = a_definition(
         an_index("i1", "MIN_MAX", "price", "bigint"),
         an_index("i2", "VALUE_SET", "code", "string"),
@@ -225,9 +221,7 @@ def test_a_builder_that_declines_commits_nothing(index_store: OpenSearchIndexSto
     assert index_store.commit(lambda state: None) == before
 
 
-def test_missing_documents_make_the_index_unreadable(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_missing_documents_make_the_index_unreadable(client, index_store):
     rows = price_rows({"file:/a": (1, 2)})
     state = committed(index_store, *index_store.write_rows([rows], a_definition()))
     client.delete_index(index_store._name)
@@ -235,9 +229,7 @@ def test_missing_documents_make_the_index_unreadable(
         index_store.open(state)
 
 
-def test_sweeping_removes_what_no_state_needs_and_gives_ids_back(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_sweeping_removes_what_no_state_needs_and_gives_ids_back(client, index_store):
     index_store.write_rows([price_rows({"file:/a": (8, 9), "file:/b": (8, 9)})], a_definition())
     rows = price_rows({"file:/a": (1, 2)})
     state = committed(index_store, *index_store.write_rows([rows], a_definition()))
@@ -269,9 +261,7 @@ def test_compacting_keeps_the_rows(index_store: OpenSearchIndexStore) -> None:
     assert len(bounds(index_store.open(compacted))) == 3
 
 
-def test_destroying_leaves_the_state(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_destroying_leaves_the_state(client, index_store):
     rows = price_rows({"file:/a": (1, 2)})
     state = committed(index_store, *index_store.write_rows([rows], a_definition()))
     index_store.destroy()
@@ -279,17 +269,13 @@ def test_destroying_leaves_the_state(
     assert not client.exists(index_store._name)
 
 
-def test_an_index_of_another_owner_is_unchanged(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_an_index_of_another_owner_is_unchanged(client, index_store):
     client.create_index(index_store._name, {"properties": {"year": {"type": "integer"}}})
     with pytest.raises(IndexAlreadyExists):
         index_store.write_rows([price_rows({"file:/a": (1, 2)})], a_definition())
 
 
-def test_rows_that_flint_cannot_distinguish_are_hidden_from_it(
-    client: OpenSearchClient, index_store: OpenSearchIndexStore
-) -> None:
+def test_rows_that_flint_cannot_distinguish_are_hidden_from_it(client, index_store):
     definition = a_definition(an_index("i1", "MIN_MAX", "x", "double"))
     columns = {
         "i1.values": pa.array([2, None, 0], pa.int64()),
@@ -310,9 +296,7 @@ def base(port: int) -> OpenSearchBase:
     return open_opensearch_base(f"opensearch://127.0.0.1:{port}", None)
 
 
-def test_indexes_have_flints_name_and_are_found_by_their_target(
-    base: OpenSearchBase, client: OpenSearchClient
-) -> None:
+def test_indexes_have_flints_name_and_are_found_by_their_target(base, client):
     target = Target("file:/data/named", table="spark_catalog.shop.named", format="parquet")
     definition = replace(a_definition(), target=target)
     store = base.index(target.uri)

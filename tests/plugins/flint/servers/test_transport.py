@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.servers.certificates import Authority
@@ -69,9 +68,7 @@ def test_documents_pass_by_https_with_a_user(secure_port: int, authority: Author
         assert found.source == {"n": 7}
 
 
-def test_the_environments_authorities_are_trusted(
-    secure_port: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environments_authorities_are_trusted(secure_port, authority, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
     with OpenSearchClient(options(secure_port, authority, ca_file="")) as client:
         assert not client.exists("absent")
@@ -83,9 +80,7 @@ def test_a_wrong_password_is_an_error_with_a_fix(secure_port: int, authority: Au
     assert "the user and its rights" in error
 
 
-def test_another_authority_is_not_trusted(
-    secure_port: int, authority: Authority, tmp_path: Path
-) -> None:
+def test_another_authority_is_not_trusted(secure_port, authority, tmp_path):
     error = refusal(options(secure_port, Authority(tmp_path, "theirs")))
     assert "its certificate is refused" in error
     assert "ca_file" in error
@@ -96,9 +91,7 @@ def test_another_authority_is_not_trusted(
     ("host", "expired", "words"),
     [("localhost", True, "expired"), ("elsewhere.example", False, "not valid for 'localhost'")],
 )
-def test_a_certificate_that_is_not_good_is_refused(
-    real_port: int, authority: Authority, host: str, expired: bool, words: str
-) -> None:
+def test_a_certificate_that_is_not_good_is_refused(real_port, authority, host, expired, words):
     issued = authority.issue(host, expired=expired)
     with guarded_proxy(real_port, anyone, issued) as port:
         assert words in refusal(options(port, authority))
@@ -109,9 +102,7 @@ def test_a_server_without_tls_is_an_error(real_port: int, authority: Authority) 
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_authorities_that_cannot_be_read_are_refused(
-    authority: Authority, tmp_path: Path, content: str | None
-) -> None:
+def test_authorities_that_cannot_be_read_are_refused(authority, tmp_path, content):
     file = tmp_path / "authority.pem"
     if content is not None:
         file.write_text(content)
@@ -119,9 +110,7 @@ def test_authorities_that_cannot_be_read_are_refused(
         OpenSearchClient(options(443, authority, ca_file=str(file)))
 
 
-def test_the_command_line_prints_one_error(
-    secure_port: int, authority: Authority, tmp_path: Path
-) -> None:
+def test_the_command_line_prints_one_error(secure_port, authority, tmp_path):
     location = f"opensearch://localhost:{secure_port}?scheme=https&auth=basic"
     command = [sys.executable, "-m", "snaploom.cli.main", "index", "list", location]
     user = {"SNAPLOOM_OPENSEARCH_USERNAME": USER, "SNAPLOOM_OPENSEARCH_PASSWORD": PASSWORD}

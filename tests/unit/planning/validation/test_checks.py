@@ -121,9 +121,7 @@ def test_output_that_is_a_table(changes: dict[str, Any], expected: list[Any]) ->
 
 @pytest.mark.parametrize("data_format", ["iceberg", "DELTA", "arrow"])
 @pytest.mark.parametrize("is_source", [True, False])
-def test_what_spark_reads_not_as_files_is_no_target_of_an_index(
-    data_format: str, is_source: bool
-) -> None:
+def test_what_spark_reads_not_as_files_is_no_target_of_an_index(data_format, is_source):
     source = files("levels", format=data_format, sourceUriGlobs=["file:///a/levels"])
     path = {"uri": "file:///a/levels", "format": data_format}
     spec = {
@@ -159,9 +157,7 @@ def test_source_without_files_cannot_be_the_target_of_an_index() -> None:
     ],
 )
 @pytest.mark.parametrize("data_format", ["iceberg", "DELTA"])
-def test_source_that_is_a_table_has_nothing_of_files(
-    data_format: str, changes: dict[str, Any], path: str
-) -> None:
+def test_source_that_is_a_table_has_nothing_of_files(data_format, changes, path):
     given = {"format": data_format, "sourceUriGlobs": ["file:///a/b/c/d"], **changes}
     found = [one for one in faults(files("a", **given)) if one[0] == "SL148"]
     assert found == [("SL148", "ERROR", f"spec.hdfsLike.{path}")]
@@ -218,9 +214,7 @@ def test_older_output_keeps_its_table_of_a_catalog() -> None:
 
 
 @given(st.lists(st.tuples(FOLDERS, AGES), max_size=7))
-def test_blamed_are_all_that_overlap_with_an_earlier_one(
-    drawn: list[tuple[str, str | None]],
-) -> None:
+def test_blamed_are_all_that_overlap_with_an_earlier_one(drawn):
     outputs = [placed(f"o{number}", *each) for number, each in enumerate(drawn)]
 
     def rank(each: OutputDataset) -> tuple[str, str, str]:

@@ -411,9 +411,7 @@ def test_sound_source_has_no_findings(changes: dict[str, Any]) -> None:
         ({"tablePredicates": [" "]}, "SL147", "tablePredicates[0]"),
     ],
 )
-def test_what_leaves_its_place_is_refused(
-    changes: dict[str, Any], code: str | None, field: str
-) -> None:
+def test_what_leaves_its_place_is_refused(changes, code, field):
     found = [(finding.code, finding.path) for finding in findings_of(**changes)]
     # Parentheses may stand in a name: it is quoted, and means no query.
     assert found == ([(code, f"spec.jdbc.{field}")] if code else [])

@@ -146,9 +146,7 @@ def test_cron_intervals_are_checked_like_the_others() -> None:
         ("ISO8601_DATE_TIME", {"nano": 1}, False),
     ],
 )
-def test_intervals_are_no_shorter_than_partitions_can_express(
-    form: str, length: Raw, refused: bool
-) -> None:
+def test_intervals_are_no_shorter_than_partitions_can_express(form, length, refused):
     raws = with_output(**{f"{HIVE}.timestampFormat": form, f"{INTERVAL}.intervalLength": length})
     assert [code for code, _, _ in found(raws)] == (["SL172"] if refused else [])
 

@@ -89,9 +89,7 @@ REPRESENTATION = "spec.representations"
         ),
     ],
 )  # fmt: skip
-def test_faults_of_relationships(
-    representations: list[tuple[list[str], list[Raw]]], code: str, path: str
-) -> None:
+def test_faults_of_relationships(representations, code, path):
     raws = [*SOURCES, relationship("r", *representations)]
     assert found(raws) == [(code, "DataRelationship/r", path)]
 
@@ -126,9 +124,7 @@ def test_queries_that_read_what_is_declared_are_accepted(fields: list[str], quer
         ("a`b", "upper(`a``b`)", "`a``b`"),
     ],
 )
-def test_names_that_need_backticks_are_answered_with_them(
-    field: str, query: str, quoted: str
-) -> None:
+def test_names_that_need_backticks_are_answered_with_them(field, query, quoted):
     raws = [*SOURCES, relationship("r", (["a", "b"], [key(field, query=query)]))]
     (finding,) = validate(parsed(raws))
     assert finding.path == f"{REPRESENTATION}[0].joinKey[0].query"
@@ -151,9 +147,7 @@ def test_names_that_need_backticks_are_answered_with_them(
         ({"string": {}}, {"struct": {"fields": [{"name": "a", "dataType": {"long": {}}}]}}, False),
     ],
 )
-def test_a_cast_that_spark_does_not_have_is_refused(
-    given: Raw, wanted: Raw, is_sound: bool
-) -> None:
+def test_a_cast_that_spark_does_not_have_is_refused(given, wanted, is_sound):
     component = {"fields": [{"fieldName": "x", "dataType": given}], "castDataType": wanted}
     raws = [*SOURCES, relationship("r", (["a", "b"], [component]))]
     path = f"{REPRESENTATION}[0].joinKey[0].castDataType"
@@ -287,9 +281,7 @@ def test_a_snapshot_field_may_be_captured_or_come_by_an_option() -> None:
          "SL158", "spec.dataModel.otherDataSources[0].transformations.groupBy.fieldNames[0]"),
     ],
 )  # fmt: skip
-def test_a_misspelt_column_of_an_output_is_found(
-    changes: dict[str, object], code: str, path: str
-) -> None:
+def test_a_misspelt_column_of_an_output_is_found(changes, code, path):
     assert found(model(**changes)) == [(code, "OutputDataset/wide", path)]
     (finding,) = validate(parsed(model(**changes)))
     assert finding.found
@@ -364,9 +356,7 @@ def test_every_declared_name_is_there_and_no_other(names: list[str], data: st.Da
         ("SELECT *, upper(name) AS big, length(big) AS size FROM c", False),
     ],
 )
-def test_only_a_name_given_by_the_query_itself_needs_no_declaration(
-    query: str, is_found: bool
-) -> None:
+def test_only_a_name_given_by_the_query_itself_needs_no_declaration(query, is_found):
     raws = [declared("customer", "name"), virtual("shaped", query)]
     assert ("SL158" in {code for code, _, _ in found(raws)}) is is_found
 
@@ -405,9 +395,7 @@ def as_of(parent: str, child: str, **more: object) -> list[Raw]:
         ("instant", "date", {"timeZone": "Europe/Berlln"}, "SL132", "timeZone"),
     ],
 )
-def test_faults_of_as_of_joins(
-    parent: str, child: str, more: dict[str, object], code: str, field: str
-) -> None:
+def test_faults_of_as_of_joins(parent, child, more, code, field):
     path = f"spec.dataModel.otherDataSources[0].asOf.{field}"
     raws = as_of(parent, child, **more)
     assert found(raws) == [(code, "OutputDataset/wide", path)]
@@ -438,9 +426,7 @@ def test_source_joined_as_of_a_time_is_not_grouped_as_well(more: dict[str, objec
         ("date", "date", {"childUntilField": "date"}),
     ],
 )
-def test_sound_as_of_joins_have_no_finding(
-    parent: str, child: str, more: dict[str, object]
-) -> None:
+def test_sound_as_of_joins_have_no_finding(parent, child, more):
     assert found(as_of(parent, child, **more)) == []
 
 
@@ -477,9 +463,7 @@ def aggregate(function: str, field: str | None = None, **more: object) -> Raw:
         ([aggregate("COUNT"), {**aggregate("COUNT"), "name": "N"}], {}, "SL135", "aggregates[1]"),
     ],
 )
-def test_faults_of_windows(
-    aggregates: list[Raw], rule: dict[str, object], code: str, field: str
-) -> None:
+def test_faults_of_windows(aggregates, rule, code, field):
     raws = windows(*aggregates, **rule)
     path = f"spec.dataModel.otherDataSources[0].windows.{field}"
     assert found(raws) == [(code, "OutputDataset/wide", path)]

@@ -67,9 +67,7 @@ def test_wide_values_are_read_in_small_batches(tmp_path: Path) -> None:
         (("s t.u",), "string", 1, [b"p", b"q"]),
     ],
 )
-def test_nested_and_oddly_named_columns_are_found(
-    names: tuple[str, ...], data_type: str, nulls: int, expected: list[object], tmp_path: Path
-) -> None:
+def test_nested_and_oddly_named_columns_are_found(names, data_type, nulls, expected, tmp_path):
     structs = [{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 2, "y": None}]
     table = pa.table({"S": structs, "Odd name": [1, 2, 3, None], "s t.u": ["p", "q", None, "q"]})
     pq.write_table(table, tmp_path / "f")
@@ -78,9 +76,7 @@ def test_nested_and_oddly_named_columns_are_found(
 
 
 @pytest.mark.parametrize("names", [("s", "x"), ("s.x",)])
-def test_names_that_arrow_does_not_distinguish_are_left_to_spark(
-    names: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_names_that_arrow_does_not_distinguish_are_left_to_spark(names, tmp_path):
     pq.write_table(pa.table({"s": [{"x": 1}], "s.x": [2]}), tmp_path / "f")
     assert found_in(tmp_path / "f", "bigint", *names) is None
 

@@ -148,9 +148,7 @@ def test_int96_is_not_proved(tmp_path: Path) -> None:
         ({}, False),
     ],
 )
-def test_old_dates_are_proved_only_where_spark_keeps_them(
-    notes: dict[str, str], is_proved: bool, tmp_path: Path
-) -> None:
+def test_old_dates_are_proved_only_where_spark_keeps_them(notes, is_proved, tmp_path):
     table = pa.table({"c": pa.array([date(1500, 1, 1)])}).replace_schema_metadata(notes)
     pq.write_table(table, tmp_path / "f")
     found = about(tmp_path / "f", "date")
@@ -295,9 +293,7 @@ def test_a_footer_proves_the_same_among_others_as_by_itself(order: list[int]) ->
         assert among == [single[place] for place in order]
 
 
-def test_files_of_one_schema_are_parsed_and_looked_through_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_one_schema_are_parsed_and_looked_through_together(tmp_path, monkeypatch):
     looked: list[int] = []
     of = FooterReader.leaves
     monkeypatch.setattr(

@@ -231,9 +231,7 @@ def test_kept_types_are_those_of_the_terms(data_type):
     assert len(set(fields.values())) == 1
 
 
-def test_a_registered_type_of_another_version_is_refused_by_what_it_lacks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_registered_type_of_another_version_is_refused_by_what_it_lacks(monkeypatch):
     entry = metadata.EntryPoint("OLD", "types:SimpleNamespace", base.ENTRY_POINTS)
     monkeypatch.setattr(base, "_entries", lambda: {"OLD": entry})
     with pytest.raises(IndexNotPossible, match=r"OLD lacks .*from_footers") as refused:

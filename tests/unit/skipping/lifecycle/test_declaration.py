@@ -1,7 +1,5 @@
 """What is wrong with a declaration, all at once, without Spark."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from support.skipping.faketarget import FakeTarget
@@ -66,9 +64,7 @@ def test_of_several_problems_each_keeps_what_was_found_and_what_to_do() -> None:
     assert "None" not in str(refusal.value)
 
 
-def test_an_interrupted_operation_is_marked_in_its_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_operation_is_marked_in_its_state(tmp_path, monkeypatch):
     store = folder_store(tmp_path)
     operations.create(store, TARGET, Declaration(min_max("a")))
 
@@ -97,9 +93,7 @@ def described(uri: str, *etags: str | None) -> str:
         ("file:/t", ("1.2", None), "of 1 files not the last"),
     ],
 )
-def test_description_names_by_what_files_are_identified(
-    uri: str, etags: tuple[str | None, ...], words: str
-) -> None:
+def test_description_names_by_what_files_are_identified(uri, etags, words):
     assert words in described(uri, *etags)
 
 

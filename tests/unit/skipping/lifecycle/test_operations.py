@@ -1,7 +1,6 @@
 """The life of an index: create, refresh, alter, drop, vacuum, recover, and what must not happen."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -219,9 +218,7 @@ def test_failed_index_is_refreshed_or_recovered(world: World) -> None:
         lambda w: alter(w.store, w.target, Alteration(add=(ON_B,)), timing=w.timing),
     ],
 )
-def test_operation_during_a_refresh_gets_an_error(
-    world: World, other: Callable[[World], object]
-) -> None:
+def test_operation_during_a_refresh_gets_an_error(world, other):
     world.target.put("f0", 99)
     refused: list[str] = []
 

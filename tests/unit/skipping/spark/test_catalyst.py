@@ -1,6 +1,5 @@
 """Shapes of conditions, one by one; test_catalyst_properties.py compares with an oracle."""
 
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -302,9 +301,7 @@ def test_decimal_keeps_its_digits() -> None:
         lambda node: call("Coalesce", node, call("Not", FIVE)),
     ],
 )
-def test_translation_of_nested_conditions_does_not_explode(
-    around: Callable[[object], list[object]],
-) -> None:
+def test_translation_of_nested_conditions_does_not_explode(around):
     node = FIVE
     for _ in range(25):
         node = around(node)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -127,9 +126,7 @@ def test_listing_is_parsed_with_its_etags() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", json.dumps(header()) + "\n1\n2,3\nfile:/a"])
-def test_request_that_cannot_be_read_keeps_and_is_counted(
-    text: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_request_that_cannot_be_read_keeps_and_is_counted(text, caplog):
     decider = Decider()
     assert [decider(text), decider(text)] == [None, None]
     assert decider.counting.read().errors == 2
@@ -163,9 +160,7 @@ def test_long_condition_is_understood_whole() -> None:
     assert len(found.parts[0].parts) == 2_000
 
 
-def test_invalid_key_service_is_reported_once_and_fails_nothing(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_invalid_key_service_is_reported_once_and_fails_nothing(caplog, tmp_path):
     decider = Decider()
     decider.add_bases([str(tmp_path)])
     asked = json.dumps(header(settings={**dict.fromkeys(REQUESTED), KEY_SERVICE: "safe+https://x"}))

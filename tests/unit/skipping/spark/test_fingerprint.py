@@ -66,9 +66,7 @@ SAME = {
 
 
 @pytest.mark.parametrize(("file_format", "after"), SAME.values(), ids=SAME)
-def test_reader_stays_the_same_where_values_cannot_change(
-    file_format: str, after: Mapping[str, object]
-) -> None:
+def test_reader_stays_the_same_where_values_cannot_change(file_format, after):
     before = {"dataSchema": after["dataSchema"]} if file_format == "json" else {}
     assert changed(file_format, before, after) == []
 
@@ -94,9 +92,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize(("file_format", "after", "name"), OTHER.values(), ids=OTHER)
-def test_reader_is_another_where_values_could_change(
-    file_format: str, after: Mapping[str, object], name: str
-) -> None:
+def test_reader_is_another_where_values_could_change(file_format, after, name):
     assert name in changed(file_format, NOTHING, after)
 
 

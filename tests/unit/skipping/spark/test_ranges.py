@@ -51,17 +51,13 @@ def test_bigint_as_double_stays_in_its_range(value: int, operator: Operator, dis
     st.sampled_from(OPERATORS),
     st.floats(allow_nan=False),
 )
-def test_decimal_as_double_stays_in_its_range(
-    value: Decimal, operator: Operator, other: float
-) -> None:
+def test_decimal_as_double_stays_in_its_range(value, operator, other):
     for literal in (float(value), other):
         check_cast("dec", value, operator, literal)
 
 
 @pytest.mark.parametrize("literal", [99.99, 99.995, 100.0, -99.99, -1e300, 1e300, 0.0, 5e-324])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_bounds_at_the_end_of_a_decimal_keep_what_they_must(
-    literal: float, operator: Operator
-) -> None:
+def test_bounds_at_the_end_of_a_decimal_keep_what_they_must(literal, operator):
     for value in (Decimal("-99.99"), Decimal("0.00"), Decimal("99.98"), Decimal("99.99")):
         check_cast("small", value, operator, literal)

@@ -71,9 +71,7 @@ def test_an_item_of_the_list_is_a_subject_and_a_type(item: str, expected: Index)
         ("(ndv = 500, fpp = -1)", False, {"ndv": "500", "fpp": "-1"}),
     ],
 )
-def test_parameters_of_a_bloom_filter_depend_on_the_form(
-    parameters: str, seed: bool, expected: dict[str, str]
-) -> None:
+def test_parameters_of_a_bloom_filter_depend_on_the_form(parameters, seed, expected):
     assert dict(index_of(f"c BLOOM_FILTER{parameters}", seed).parameters) == expected
 
 

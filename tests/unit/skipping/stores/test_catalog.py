@@ -36,7 +36,6 @@ from snaploom.skipping.stores.usage import (
     OTHER_REASONS,
     Usage,
     UsageLog,
-    add_up,
     usage_log,
     with_reasons,
 )
@@ -77,9 +76,7 @@ def test_folders_above_a_path_are_nearest_first(uri: str, expected: list[str]) -
 
 
 @pytest.mark.parametrize("uri", [URI, f"{URI}/day=1", f"{URI}/day=1/x.parquet"])
-def test_index_of_a_folder_above_is_found(
-    objects: FaultyStore, catalog: IndexCatalog, uri: str
-) -> None:
+def test_index_of_a_folder_above_is_found(objects, catalog, uri):
     an_index(objects)
     (pinned,) = catalog.find([uri]).indexes
     files = catalog.files(pinned)
@@ -92,9 +89,7 @@ def test_other_folders_have_no_index(objects: FaultyStore, catalog: IndexCatalog
     assert catalog.find(["file:/data", f"{URI}2", "file:/elsewhere"]).indexes == ()
 
 
-def test_what_was_read_is_not_read_again_for_a_while(
-    objects: FaultyStore, catalog: IndexCatalog, seconds: list[float]
-) -> None:
+def test_what_was_read_is_not_read_again_for_a_while(objects, catalog, seconds):
     an_index(objects)
     (pinned,) = catalog.find([URI]).indexes
     files = catalog.files(pinned)
@@ -105,17 +100,13 @@ def test_what_was_read_is_not_read_again_for_a_while(
     assert catalog.find([URI]).problems != ()
 
 
-def test_commit_of_this_process_is_seen_at_once(
-    objects: FaultyStore, catalog: IndexCatalog
-) -> None:
+def test_commit_of_this_process_is_seen_at_once(objects, catalog):
     assert catalog.find([URI]).indexes == ()
     an_index(objects)
     assert len(catalog.find([URI]).indexes) == 1
 
 
-def test_sign_of_life_does_not_make_rows_read_again(
-    objects: FaultyStore, catalog: IndexCatalog
-) -> None:
+def test_sign_of_life_does_not_make_rows_read_again(objects, catalog):
     an_index(objects)
     files = catalog.files(catalog.find([URI]).indexes[0])
     FolderBase(objects).index(URI).commit(lambda state: replace(state, message="beat"))
@@ -125,9 +116,7 @@ def test_sign_of_life_does_not_make_rows_read_again(
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b'{"format":99}'])
-def test_unreadable_state_is_returned_and_not_raised(
-    objects: FaultyStore, catalog: IndexCatalog, content: bytes
-) -> None:
+def test_unreadable_state_is_returned_and_not_raised(objects, catalog, content):
     an_index(objects)
     (key,) = [info.key for info in objects.list("") if "manifest" in info.key]
     objects.put(key, content)
@@ -135,9 +124,7 @@ def test_unreadable_state_is_returned_and_not_raised(
     assert problem.message.startswith("unreadable: ")
 
 
-def test_unreadable_rows_are_returned_and_not_raised(
-    objects: FaultyStore, catalog: IndexCatalog
-) -> None:
+def test_unreadable_rows_are_returned_and_not_raised(objects, catalog):
     an_index(objects)
     (pinned,) = catalog.find([URI]).indexes
     objects.delete([info.key for info in objects.list("") if "segments" in info.key])
@@ -184,9 +171,7 @@ class Down:
         raise Unanswering("no answer")
 
 
-def test_place_that_does_not_answer_is_asked_once_in_a_while(
-    objects: FaultyStore, seconds: list[float]
-) -> None:
+def test_place_that_does_not_answer_is_asked_once_in_a_while(objects, seconds):
     an_index(objects)
     down = Down()
     catalog = IndexCatalog([down, FolderBase(objects)], clock=lambda: seconds[0])
@@ -308,7 +293,7 @@ def test_old_notes_go_and_the_newest_stays(tmp_path: Path) -> None:
 
 
 def test_reasons_are_bounded() -> None:
-    usage = add_up(with_reasons(Usage(), [f"reason {n}"]) for n in range(MOST_REASONS + 5))
+    usage = sum((with_reasons(Usage(), [f"reason {n}"]) for n in range(MOST_REASONS + 5)), Usage())
     assert len(usage.why_not) == MOST_REASONS + 1
     assert usage.why_not[OTHER_REASONS] == 5
 

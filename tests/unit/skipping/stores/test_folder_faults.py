@@ -42,9 +42,7 @@ def count_up(store: FolderIndexStore) -> StoredState:
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST])
 @pytest.mark.parametrize("count", [1, 3])
-def test_commit_whose_answer_is_lost_happens_once(
-    objects: FaultyStore, fault: Fault, count: int
-) -> None:
+def test_commit_whose_answer_is_lost_happens_once(objects, fault, count):
     store = FolderIndexStore(objects)
     count_up(store)
     objects.faults = times(count, fault, "put_if_absent", "manifest/")
@@ -111,9 +109,7 @@ def test_state_that_the_hint_knows_and_is_lost_is_damage(objects: FaultyStore) -
         (PRUNED, "damaged"),
     ],
 )
-def test_newest_state_that_is_damaged_or_newer_is_refused(
-    objects: FaultyStore, document: bytes, message: str
-) -> None:
+def test_newest_state_that_is_damaged_or_newer_is_refused(objects, document, message):
     store = FolderIndexStore(objects)
     count_up(store)
     objects.put(state_key(2), document)
@@ -130,9 +126,7 @@ def test_state_under_a_wrong_number_is_damage(objects: FaultyStore) -> None:
         FolderIndexStore(objects).read()
 
 
-def test_writer_that_slept_over_pruned_states_does_not_win_an_old_number(
-    objects: FaultyStore,
-) -> None:
+def test_writer_that_slept_over_pruned_states_does_not_win_an_old_number(objects):
     sleeper, awake = FolderIndexStore(objects), FolderIndexStore(objects)
     count_up(sleeper)
     for _ in range(20):
@@ -183,9 +177,7 @@ FAULTS = st.lists(st.sampled_from([None, None, *Fault]), max_size=40)
 
 @settings(max_examples=examples(60), deadline=None)
 @given(faults=FAULTS, writers=st.lists(st.integers(0, 2), max_size=10))
-def test_commits_that_were_answered_are_there_exactly_once(
-    faults: list[Fault | None], writers: list[int]
-) -> None:
+def test_commits_that_were_answered_are_there_exactly_once(faults, writers):
     objects = FaultyStore(ObstoreObjectStore(MemoryStore(), "memory:///"))
     waiting = list(faults)
     objects.faults = lambda operation, key: waiting.pop() if waiting else None

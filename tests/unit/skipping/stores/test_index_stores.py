@@ -261,9 +261,7 @@ STEPS = st.one_of(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(STEPS, max_size=10))
-def test_any_history_gives_the_rows_of_the_model(
-    fresh: Fresh, steps: list[tuple[str, object]]
-) -> None:
+def test_any_history_gives_the_rows_of_the_model(fresh, steps):
     opener = fresh()
     store, model = opener(), Model()
     committed(store, index_ids=("i1", "i2"))

@@ -28,12 +28,7 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.keys import FEWEST_ROWS, is_short, names_own_table
 from snaploom.plugins.discovery.layout import CHANGE_ORDER, ORDER_TAKEN, Layout
-from snaploom.plugins.discovery.names import (
-    column_words,
-    key_likeness,
-    table_words,
-    word_likeness,
-)
+from snaploom.plugins.discovery.names import column_words, key_likeness, table_words, word_likeness
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
     DatabaseTable,

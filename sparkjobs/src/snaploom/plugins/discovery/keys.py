@@ -1,5 +1,9 @@
-"""Keys of sources: sets of columns by which the rows of a snapshot are distinguished."""
+"""Keys of sources: sets of columns by which the rows of a snapshot are distinguished.
 
+Beside them, how alike the names of a key are and of a column that may refer to it.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -12,23 +16,45 @@ from snaploom.plugins.discovery.foundfiles import (
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     MOST_KEY_COLUMNS,
+    SAME_NAME,
     SEQUENCE_START,
 )
 from snaploom.plugins.discovery.names import (
+    AGGREGATED,
+    NUMERIC,
+    PERSON_ROLES,
+    SELF_WORDS,
     column_words,
+    is_table_of_persons,
     key_likeness,
+    names_a_person,
+    names_more,
+    stem,
     table_likeness,
     table_words,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.scratch import combined, inclusion, is_unique
 
-NAMED = 0.95
-"""Likeness from which a name is that of a table, a role beside it included."""
-MANY_NUMBERS = 20
-"""Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
 FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
+PERSON_ROLE = 0.55
+"""Likeness of a column that names a person's role to the table of persons, if there is one."""
+_SIDE_COLUMN = 0.45
+"""Factor of a name's likeness where the parent's column is unique, but not its key."""
+_IN_ROLE = 0.95
+"""Factor of the likeness of a name without its role, which other columns have in other roles."""
+_MAYBE_ROLE = 0.6
+"""Likeness of a number without a word for a key, in what may be a role: no more than a guess."""
+_SELF_ROLE = 0.69
+"""Likeness of a column that names its own table, in no role of those that refer to it: a guess."""
+_OTHER_WORD = 0.9
+NAMED = 0.95
+"""Likeness from which a name is that of a table, a role beside it included."""
+_CODE_LENGTH = 4
+"""Characters from which capitals and digits are a key of their own, as `SKU00017`."""
+MANY_NUMBERS = 20
+"""Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
 
 
 @dataclass(frozen=True)
@@ -131,25 +157,31 @@ def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | Non
     return next(iter((*identified, *singles, *compounds)), None)
 
 
-def other_meant(
-    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
-) -> str:
-    """The column of a parent that a reference may mean as well: the customer_id of its versions.
+def is_main_key(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
+    """Whether a column is the key that its source is known by."""
+    main = primary.get(parent.name)
+    return main is not None and main.columns == (target.name,)
 
-    It identifies what the parent is called for, in several rows each.
-    """
-    table = table_words(parent.name)
-    return next(
-        (
-            other.name for other in parent.columns
-            if child is not parent and other is not target and not other.is_unique
-            and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
-            and table_likeness(words.base, table) >= NAMED
-            and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
-                             parent.name) >= LIKE_NAME
-        ),
-        "",
-    )  # fmt: skip
+
+def likeness_to(
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    primary: Mapping[str, Key],
+) -> float:
+    """Likeness, from 0 to 1, of a column's name to that of a reference to a key."""
+    if is_main_key(parent, target, primary) and are_same_rows(child, column, parent, target):
+        return NAMED
+    likeness = _likeness_as(column.name, child, column, parent, target, primary)
+    noun, is_known = child.nouns.get(column.name, ("", False))
+    if not noun or likeness >= SAME_NAME or column.is_unique:
+        return likeness
+    in_role = _IN_ROLE * _likeness_as(noun, child, column, parent, target, primary)
+    has_id = column_words(column.name, child.prefix).has_id
+    # A number may as well be of what is called so: unit_sales beside store_sales.
+    is_sure = is_known or has_id or column.type.family is not Family.WHOLE
+    return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
 
 
 def are_same_rows(
@@ -176,3 +208,82 @@ def are_same_rows(
     return any(
         pair.compared >= MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
     )
+
+
+def _likeness_as(
+    name: str,
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    primary: Mapping[str, Key],
+) -> float:
+    words = column_words(name, child.prefix)
+    is_main = is_main_key(parent, target, primary)
+    likeness = key_likeness(name, child.prefix, child.name, target.name, parent.prefix, parent.name)
+    if child is parent:
+        likeness = _self_likeness(child, column, target, likeness)
+    elif not words.base and is_sequence(column) and is_sequence(target):
+        likeness = min(likeness, LIKE_NAME)  # customer_demographics need not extend customer
+    is_number = column.type.family is Family.WHOLE and not words.has_id
+    # One word may have the role in it, as Ziellager of Lager.
+    named = NAMED if len(words.base) > 1 else SAME_NAME
+    if (
+        is_number and is_sequence(target) and child is not parent
+        and table_likeness(words.base, table_words(parent.name)) < named
+    ):  # fmt: skip
+        key, is_in_role = column_words(target.name, parent.prefix), name != column.name
+        is_same = words.whole == key.whole or (is_in_role and words.base == key.base)
+        limit = _MAYBE_ROLE if is_in_role else LIKE_NAME
+        likeness = min(likeness, limit) if is_main and is_same else 0.4 * likeness  # a measure
+    if (
+        likeness < SAME_NAME and child is not parent and is_sequence(target)
+        and names_more(words.base, table_words(parent.name))
+    ):  # fmt: skip
+        likeness *= 0.4
+    if is_number and words.base:
+        # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
+        measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
+        if measure or set(words.base) <= NUMERIC:
+            likeness *= 0.4
+    is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
+    other = column_words(target.name, parent.prefix)
+    is_text = column.type.family is target.type.family is Family.TEXT
+    # link_type of link_types, though these have a link_type_id as well.
+    is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id)
+    if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
+        # One of the codes of a country, as long as the column's.
+        is_code |= other.whole == ("name",) or (
+            abs(column.mean_length - target.mean_length) < 1 and target.mean_length <= _CODE_LENGTH
+        )
+    is_aggregate = other.has_id and not AGGREGATED.isdisjoint(table_words(parent.name))
+    is_base = list(map(stem, words.base))[-len(other.base) :] == list(map(stem, other.base))
+    if not is_main and is_base and words.whole[-1] != other.whole[-1]:
+        likeness *= _OTHER_WORD  # store_number of stores whose key is store_id
+    if is_aggregate or (not is_main and not is_code and not is_key):
+        likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
+    if likeness < LIKE_NAME and is_main and names_a_person(name, child.prefix, parent.name):
+        return PERSON_ROLE
+    return likeness
+
+
+def _self_likeness(
+    table: SourceProfile, column: ColumnProfile, target: ColumnProfile, likeness: float
+) -> float:
+    """Likeness of a column that refers to another row of its table: a manager, a category above."""
+    words = column_words(column.name, table.prefix)
+    own = table_words(table.name)
+    named = column_words(target.name, table.prefix).base
+    known = {*words.whole, *words.base}  # MANAGERID is managerid, and manager
+    if column.is_unique or not words.base or not (column.may_be_key and target.may_be_key):
+        return 0.0
+    if not known & SELF_WORDS:
+        is_one = likeness >= SAME_NAME and len(words.base) > len(named or own)
+        # observation_source_code_id of observations is a code.
+        return (_SELF_ROLE if is_sequence(target) else likeness) if is_one else 0.0
+    rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
+    if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
+        # manager_staff_id of stores refers to staff; the parent_station of a stop is a stop.
+        return LIKE_NAME if column.nulls and "parent" in words.whole else 0.0
+    is_of_persons = not known & PERSON_ROLES or is_table_of_persons(table.name)
+    return 0.9 if is_of_persons else LIKE_NAME

@@ -9,13 +9,7 @@ from math import inf
 from typing import TypeVar
 
 from snaploom.files.measured import FileTable
-from snaploom.plugins.discovery.dates import (
-    DateForm,
-    Orders,
-    Unit,
-    dates_in,
-    fitting,
-)
+from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, fitting
 from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,

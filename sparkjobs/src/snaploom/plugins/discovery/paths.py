@@ -13,14 +13,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from snaploom.models.shortforms import parse_pattern
-from snaploom.plugins.discovery.dates import (
-    DateForm,
-    FoundDate,
-    Orders,
-    Unit,
-    dates_in,
-    orders_of,
-)
+from snaploom.plugins.discovery.dates import DateForm, FoundDate, Orders, Unit, dates_in, orders_of
 from snaploom.policy.fileformats import known_formats
 
 # Days and hours in names of files: `2026/02/visits-03.parquet`, `visits-2026-02-03-14.csv`.

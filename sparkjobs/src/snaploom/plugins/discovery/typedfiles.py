@@ -25,13 +25,7 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder
-from snaploom.plugins.discovery.scratch import (
-    FILE,
-    SNAPSHOT,
-    AskedTable,
-    Rows,
-    Scratch,
-)
+from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, AskedTable, Rows, Scratch
 from snaploom.policy.fileformats import format_of, known_formats
 from snaploom.sources.databases.declared import table_parts
 from snaploom.sources.databases.drivers import DATABASES

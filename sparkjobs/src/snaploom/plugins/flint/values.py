@@ -22,13 +22,7 @@ from pyspark.sql.datasource import (
     Not,
     StringStartsWith,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
 from snaploom.plugins.flint.documents import EVERYTHING, Hit

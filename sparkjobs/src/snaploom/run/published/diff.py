@@ -225,7 +225,12 @@ def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Di
     asked = history.asked_by(output, fixed)
     accepted = output.spec.run.accept_root_change
     for name in history.changed_settings(fixed, asked, accept_root_change=accepted):
-        effect = "refused: fixed by the first publication; publish to a new folder"
+        way = (
+            "move it by 'snaploom migrate'"
+            if history.can_move(name, fixed)
+            else "publish to a new folder"
+        )
+        effect = f"refused: fixed by the first publication; {way}"
         path = history.SETTING_PATHS[name]
         yield Difference(Area.HISTORY, path, fixed[name], asked[name], effect, is_refused=True)
     published = continued(history.structure_of(version.nodes) for version in state.models)

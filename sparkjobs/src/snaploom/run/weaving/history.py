@@ -51,7 +51,7 @@ class SchemaHistory:
 
     def schemas(self, state: FolderState) -> list[tuple[EpochNanos, str]]:
         """Those of the live snapshots by time, as `StructType.json()` gives them."""
-        return [(at.time, self._documents.get(at.schema_hash)) for at in state.schema_history]
+        return [(at.time, self._documents.get(at.schema_hash)) for at in state.timeline]
 
     def compare(
         self, output: OutputDataset, state: FolderState, time: EpochNanos, schema: str
@@ -77,7 +77,7 @@ class SchemaHistory:
 
     def gone_columns(self, state: FolderState, record: SnapshotRecord) -> tuple[str, ...]:
         """A warning about columns of sources that the snapshot before has and this one has not."""
-        before = [one for one in state.schema_history if one.time < record.time][-1:]
+        before = [one for one in state.timeline if one.time < record.time][-1:]
         for one in before:
             was, now = map(self._documents.get, (one.schema_hash, record.schema_hash))
             removed = (split_path(each.path) for each in common_fields(was, now).removed)

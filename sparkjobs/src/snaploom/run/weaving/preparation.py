@@ -26,13 +26,7 @@ from snaploom.output.icebergtable import TableLibrary
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import sources_behind
 from snaploom.plan.intervals import SourceSnapshots, settings_of
-from snaploom.plan.plan import (
-    PlannedSnapshot,
-    RunPlan,
-    Unforeseen,
-    followed,
-    publishing_times,
-)
+from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen, followed, publishing_times
 from snaploom.plan.retention import HeldSnapshot, removals_before
 from snaploom.plan.steps import (
     Action,

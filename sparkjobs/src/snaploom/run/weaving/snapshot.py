@@ -14,19 +14,11 @@ from time import monotonic
 from pyspark.sql.types import StructType
 
 from snaploom.engine import latecounts, rowcounts
-from snaploom.engine.expectations import (
-    Expectations,
-    check_warnings,
-    low_match_warnings,
-)
+from snaploom.engine.expectations import Expectations, check_warnings, low_match_warnings
 from snaploom.engine.fold import Weave
 from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.subtrees import FoldedSubtree, sampled
-from snaploom.engine.unmatched import (
-    TimeAllowance,
-    unmatched_rows,
-    unmatched_warnings,
-)
+from snaploom.engine.unmatched import TimeAllowance, unmatched_rows, unmatched_warnings
 from snaploom.engine.write import WrittenFiles, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant

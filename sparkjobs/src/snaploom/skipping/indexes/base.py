@@ -179,6 +179,11 @@ def index_type(name: str) -> IndexType:
     return cast(IndexType, load_registered(entry, "the index type", _MEMBERS))
 
 
+def is_hashed(definition: IndexDefinition) -> bool:
+    """Whether the builder of an index takes hashes."""
+    return index_type(definition.type).feed(definition) is Feed.HASHES
+
+
 @cache
 def _entries() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol, runtime_checkable
 
@@ -128,7 +128,7 @@ class UsageLog:
         newest = self._newest()
         documents = [self._document(info) for info in newest]
         found = [usage for usage in documents if usage is not None]
-        return Recorded(add_up(found), len(found), len(documents) - len(found))
+        return Recorded(sum(found, Usage()), len(found), len(documents) - len(found))
 
     def last_used(self) -> EpochNanos:
         """Time of the last use by a query; `NEVER` when no session recorded one."""
@@ -183,14 +183,6 @@ def recorded_usage(store: object) -> Recorded | None:
         return None if log is None else log.read()
     except StorageError:
         return None
-
-
-def add_up(usages: Iterable[Usage]) -> Usage:
-    """Sum of usages."""
-    total = Usage()
-    for usage in usages:
-        total = total + usage
-    return total
 
 
 def with_reasons(usage: Usage, reasons: Sequence[str]) -> Usage:

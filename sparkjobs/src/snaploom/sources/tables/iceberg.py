@@ -55,7 +55,6 @@ class IcebergLibrary:
     _catalogs: dict[str, JavaObject] = field(default_factory=dict, compare=False, repr=False)
 
     def of_catalog(self, name: str) -> "JavaCatalogTable":
-        """As `TableLibrary.of_catalog`."""
         catalog, _, table = name.partition(".")
         if catalog not in self._catalogs:
             self._catalogs[catalog] = self._open(catalog)
@@ -316,13 +315,22 @@ class JavaCatalogTable:
     def create(
         self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
     ) -> None:
-        """As `CatalogTable.create`, in a namespace that is made where there is none."""
-        try:
+        with self._entered() as identifier:
             metadata = self.library.begun(folder, schema, field_name, properties)
-            self._ensure_namespace(self._identifier.namespace())
-            builder = self.catalog.buildTable(self._identifier, metadata.schema())
+            builder = self.catalog.buildTable(identifier, metadata.schema())
             builder = builder.withPartitionSpec(metadata.spec()).withLocation(metadata.location())
             builder.withProperties(metadata.properties()).create()
+
+    def register(self, place: str) -> None:
+        with self._entered() as identifier:
+            self.catalog.registerTable(identifier, place)
+
+    @contextmanager
+    def _entered(self) -> Iterator[JavaObject]:
+        """The name under which a block makes the table; that another one made it is no failure."""
+        try:
+            self._ensure_namespace(self._identifier.namespace())
+            yield self._identifier
         except Py4JError as error:
             if not _is(error, "AlreadyExistsException"):
                 raise _catalog_failed(self.name, error) from error

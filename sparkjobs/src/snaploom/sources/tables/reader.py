@@ -15,9 +15,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from snaploom.confidential import visible
 from snaploom.errors import SnaploomError, SourceNotReadable
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import FromFieldValue
+from snaploom.output.icebergtable import MOVED
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed, of_all
@@ -132,7 +134,15 @@ class PinnedTable:
         """Iceberg's table, as it was when it was first looked at."""
         named = self.source.declared.table
         if named is None:
-            return self.library.at(self.source.place.removesuffix("/"))
+            found = self.library.at(self.source.place.removesuffix("/"))
+            if moved := found.properties().get(MOVED):
+                raise self._not_readable(
+                    "the table of an output has moved to a catalog, and is not written to any more",
+                    self.source.place,
+                    f"the table {visible(moved)}",
+                    "name it in `table` of the source instead of the place",
+                )
+            return found
         try:
             found = self.library.of_catalog(str(named)).loaded()
         except SnaploomError as error:

@@ -325,9 +325,9 @@ def _read_the_rest(
         paths = files.paths
         places = {paths[place]: place for place in unproved}
         is_everything = len(unproved) == plan.file_count
-        found = scan(plan.relation, missing, list(places), is_everything=is_everything)
-        failures.update(found.failures)
-        for path, scanned in found.rows.items():
+        rows, why = scan(plan.relation, missing, list(places), is_everything=is_everything)
+        failures.update(why)
+        for path, scanned in rows.items():
             _take(files, places[path], missing, scanned, built)
     failures.update(_forget_zoned(read, files, built))
     return failures

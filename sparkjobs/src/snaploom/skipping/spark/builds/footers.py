@@ -17,7 +17,7 @@ from snaploom.parquet.footers import END, footer_bytes, local_footer_bytes, pars
 from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
 from snaploom.skipping.core.filetable import whole_column
 from snaploom.skipping.core.hashes import is_hashable, xxhash64_of
-from snaploom.skipping.indexes.base import Feed, FooterColumn, index_type
+from snaploom.skipping.indexes.base import FooterColumn, is_hashed
 from snaploom.skipping.spark.builds.scan import Collected, Feeding, Scanned, as_kept
 from snaploom.skipping.spark.relations.hadoop import FileState, JavaRule, local_path, opened_state
 
@@ -68,9 +68,9 @@ class DirectReader:
     ) -> DirectReader | None:
         """A reader for all of some indexes; None where one of them needs Spark."""
         for definition in indexes:
-            is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
+            by_hash = is_hashed(definition)
             for term in definition.terms:
-                if term.key not in terms or (is_hashed and not is_hashable(term.data_type)):
+                if term.key not in terms or (by_hash and not is_hashable(term.data_type)):
                     return None
         used = {term.key for definition in indexes for term in definition.terms}
         wanted = {key: term for key, term in terms.items() if key in used}
@@ -114,7 +114,7 @@ class DirectReader:
         hashed = {
             f"hash {term.key}": (term.key, term.data_type)
             for definition in self.indexes
-            if index_type(definition.type).feed(definition) is Feed.HASHES
+            if is_hashed(definition)
             for term in definition.terms
         }
         collected = Collected(0, [self._feeding(definition) for definition in self.indexes])
@@ -131,10 +131,8 @@ class DirectReader:
 
     @staticmethod
     def _feeding(definition: IndexDefinition) -> Feeding:
-        is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
-        return Feeding(
-            definition, tuple(f"{'hash ' * is_hashed}{term.key}" for term in definition.terms)
-        )
+        prefix = "hash " * is_hashed(definition)
+        return Feeding(definition, tuple(f"{prefix}{term.key}" for term in definition.terms))
 
     def _values(self, batch: pa.RecordBatch, term: FooterTerm) -> pa.Array | None:
         """Values of a term in the Arrow type in which they are kept; None if in doubt."""

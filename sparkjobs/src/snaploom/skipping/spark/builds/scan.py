@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 
 from snaploom.errors import SkippingError
 from snaploom.skipping.core.definition import IndexDefinition, arrow_type
-from snaploom.skipping.indexes.base import Feed, FileBuilder, index_type
+from snaploom.skipping.indexes.base import FileBuilder, index_type, is_hashed
 from snaploom.skipping.spark.relations.hadoop import cause_of, is_spelt_right, url_encoded
 from snaploom.spark.jvm import chosen_python
 
@@ -76,9 +76,7 @@ class Collecting:
             files = batch.column(FILE).to_numpy(zero_copy_only=False)
             starts = [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist(), len(files)]
             types = {
-                name: pa.int64()
-                if index_type(feeding.definition.type).feed(feeding.definition) is Feed.HASHES
-                else arrow_type(term.data_type)
+                name: pa.int64() if is_hashed(feeding.definition) else arrow_type(term.data_type)
                 for feeding in self.feedings
                 for name, term in zip(feeding.columns, feeding.definition.terms, strict=True)
             }
@@ -181,16 +179,6 @@ _EMPTY_AUTHORITY = "file:///"
 
 
 @dataclass(frozen=True)
-class ScanResult:
-    """Result of a scan."""
-
-    rows: Mapping[str, tuple[Scanned, ...]]
-    """By path, one for each index; files that could not be read are not in it."""
-    failures: Mapping[str, str]
-    """Reasons why files could not be read, by path."""
-
-
-@dataclass(frozen=True)
 class Relation:
     """Target as Spark reads it for building."""
 
@@ -226,8 +214,12 @@ def scan(
     paths: Sequence[str],
     *,
     is_everything: bool,
-) -> ScanResult:
-    """Read files once and build all indexes; `is_everything` if the relation has no other files."""
+) -> tuple[dict[str, tuple[Scanned, ...]], dict[str, str]]:
+    """Read files once and build all indexes; `is_everything` if the relation has no other files.
+
+    Returns:
+        By path: of files that could be read, what each index has of them; of others, why not.
+    """
     hashes = _path_hashes(relation.spark, paths)
     ambiguous = {path for owners in hashes.values() if len(owners) > 1 for path in owners}
     attempts = [[path for path in paths if path not in ambiguous]]
@@ -249,7 +241,7 @@ def scan(
                 failures[attempt[0]] = cause_of(error)
             else:
                 attempts += _without_culprits(attempt, str(error))
-    return ScanResult(rows, failures)
+    return rows, failures
 
 
 def _without_culprits(paths: list[str], message: str) -> list[list[str]]:
@@ -320,13 +312,13 @@ def _scan_once(
 def _feeding(
     definition: IndexDefinition, terms: Mapping[str, Column], columns: dict[str, Column]
 ) -> Feeding:
-    is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
+    by_hash = is_hashed(definition)
     names = []
     for term in definition.terms:
         position = list(terms).index(term.key)
-        name = f"{'hash' if is_hashed else 'value'}{position}"
+        name = f"{'hash' if by_hash else 'value'}{position}"
         column = terms[term.key]
-        columns[name] = sql.when(column.isNotNull(), sql.xxhash64(column)) if is_hashed else column
+        columns[name] = sql.when(column.isNotNull(), sql.xxhash64(column)) if by_hash else column
         names.append(name)
     return Feeding(definition, tuple(names))
 

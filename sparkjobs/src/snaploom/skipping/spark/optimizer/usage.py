@@ -261,14 +261,6 @@ MOST_WAITING = 5_000
 
 
 @dataclass(frozen=True)
-class _Read:
-    store: IndexStore
-    index: IndexOutcome
-    relation: RelationOutcome
-    at: EpochNanos
-
-
-@dataclass(frozen=True)
 class _Kept:
     store: IndexStore
     log: UsageLog
@@ -288,7 +280,7 @@ class UsageRecorder:
         self._session = secrets.token_hex(8)
         self._interval = interval_seconds
         self._clock = clock
-        self._reads: SimpleQueue[_Read] = SimpleQueue()
+        self._reads: SimpleQueue[tuple[IndexStore, Usage]] = SimpleQueue()
         self._starting = threading.Lock()
         self._writing = threading.Lock()
         self._kept: dict[str, _Kept] = {}
@@ -300,7 +292,7 @@ class UsageRecorder:
         """Count an index's outcome for a read; returns at once, and raises nothing."""
         if relation.is_evaluated_only or self._is_closed:
             return
-        self._reads.put(_Read(store, index, relation, self._clock()))
+        self._reads.put((store, _usage_of(index, relation, self._clock())))
         if self._thread is None:
             with self._starting:
                 if self._thread is None:
@@ -315,7 +307,7 @@ class UsageRecorder:
         """Write pending counts; raises nothing."""
         with self._writing:
             while not self._reads.empty():
-                self._count(self._reads.get())
+                self._count(*self._reads.get())
             for uri, kept in self._kept.items():
                 if not (kept.is_written or kept.is_refused):
                     is_refused = self._refused(kept)
@@ -330,12 +322,11 @@ class UsageRecorder:
             thread.join(PATIENCE_SECONDS)
         atexit.unregister(self.close)
 
-    def _count(self, read: _Read) -> None:
-        store = read.store
+    def _count(self, store: IndexStore, read: Usage) -> None:
         kept = self._kept.get(store.uri)
         log = usage_log(store) if kept is None else kept.log
         if log is not None:
-            usage = _added_records(Usage() if kept is None else kept.usage, read)
+            usage = read if kept is None else kept.usage + read
             is_refused = kept is not None and kept.is_refused
             self._kept[store.uri] = _Kept(store, log, usage, is_refused=is_refused)
 
@@ -358,8 +349,7 @@ class UsageRecorder:
         return False
 
 
-def _added_records(before: Usage, done: _Read) -> Usage:
-    index, relation = done.index, done.relation
+def _usage_of(index: IndexOutcome, relation: RelationOutcome, at: EpochNanos) -> Usage:
     read = Usage(
         reads=1,
         served=int(bool(index.dropped)),
@@ -368,7 +358,7 @@ def _added_records(before: Usage, done: _Read) -> Usage:
         bytes=relation.bytes,
         dropped_bytes=index.dropped_bytes,
         seconds=index.seconds,
-        first_used=done.at,
-        last_used=done.at,
+        first_used=at,
+        last_used=at,
     )
-    return with_reasons(before + read if index.is_used else before, index.unused)
+    return with_reasons(read if index.is_used else Usage(), index.unused)

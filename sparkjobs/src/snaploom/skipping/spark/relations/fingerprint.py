@@ -151,6 +151,7 @@ def columns(header: Header) -> Columns:
 
     The column of corrupt records is none: its values depend on which columns a query reads.
     """
+    corrupt = (_corrupt_record(header),)
     found = columns_of(
         _object(header, "dataSchema"),
         _object(header, "partitionSchema"),
@@ -158,22 +159,23 @@ def columns(header: Header) -> Columns:
     )
     if not format_of(str(header["format"])).has_corrupt_records:
         return found
-    corrupt = (_corrupt_record(header),)
     return replace(found, terms=tuple(term for term in found.terms if term.names != corrupt))
 
 
 def unusable(header: Header) -> str:
     """Reason why no index applies to a relation read this way; empty if one may."""
+    mode = _lower(_object(header, "options")).get("mode", "")
+    is_by_position = _matches_fields_by_position(header)
+    partial = "spark.sql.json.enablePartialResults"
+    has_partial = _is_on(header, partial, "true")
     file_format = format_of(str(header["format"]))
     if file_format.settings is None:
         return f"files of format {file_format.name} cannot be indexed: {', '.join(FORMATS)} can"
-    options = _lower(_object(header, "options"))
-    if file_format.has_corrupt_records and options.get("mode", "").upper() == "DROPMALFORMED":
+    if file_format.has_corrupt_records and mode.upper() == "DROPMALFORMED":
         return "with mode DROPMALFORMED the rows of a file depend on the columns that are read"
-    if file_format.may_be_by_place and _matches_fields_by_position(header):
+    if file_format.may_be_by_place and is_by_position:
         return "fields of structs go by position, so what they hold depends on those that are read"
-    partial = "spark.sql.json.enablePartialResults"
-    if partial in file_format.settings and not _is_on(header, partial, "true"):
+    if partial in file_format.settings and not has_partial:
         return "without spark.sql.json.enablePartialResults columns depend on each other"
     return ""
 

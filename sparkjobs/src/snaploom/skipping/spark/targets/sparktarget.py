@@ -263,7 +263,7 @@ class SparkTarget:
                 *_fields(self._header["partitionSchema"]),
             ],
         }
-        read = partial(targetfiles.Reading(self._target, schema).fresh, self._session)
+        read = partial(targetfiles.fresh_frame, self._session, self._target, schema)
         found = self._listed_folder()
         if found is not None:
             return _Listed(found, read)
@@ -279,9 +279,9 @@ class SparkTarget:
         found = targetfiles.list_folder(
             self._session, target.uri, target.format, dict(target.options)
         )
-        if found is None or partition_columns(found.header) != self.partition_columns:
+        if found is None or partition_columns(found[0]) != self.partition_columns:
             return None
-        return found.listed
+        return found[1]
 
     @cached_property
     def _columns(self) -> Columns:

@@ -67,23 +67,11 @@ class RelationFolder:
     """URI of one file there, of one that is not empty where there is one."""
 
 
-@dataclass(frozen=True)
-class RelationFiles:
-    """The files of a relation; at least one."""
+def relation_files(uri: str) -> tuple[list[RelationFolder], pa.Table] | None:
+    """Folders and identities of the files that Spark reads as one relation from `file:/...`.
 
-    folders: tuple[RelationFolder, ...]
-    paths: pa.Array
-    """As Hadoop's `Path` prints them (large_string)."""
-    lengths: pa.Array
-    """Bytes (int64), never 0: Spark reads no empty file."""
-    modified: pa.Array
-    """Milliseconds since 1970 (int64)."""
-    tags: pa.Array
-    """`local_tag` of each (large_string)."""
-
-
-def relation_files(uri: str) -> RelationFiles | None:
-    """Files that Spark reads as one relation from a `file:/...` folder; None if unsure."""
+    None if unsure, else at least one file. Spark reads no empty one, so that none is among them.
+    """
     try:
         return _described(_levels(_folder_of(uri)))
     except (OSError, _InDoubtError):
@@ -170,7 +158,7 @@ def _folder(path: str) -> _Folder:
     return _Folder(path, sorted(files), sorted(folders), is_plain)
 
 
-def _described(folders: Iterable[_Folder]) -> RelationFiles:
+def _described(folders: Iterable[_Folder]) -> tuple[list[RelationFolder], pa.Table]:
     """The files of some folders, without empty ones.
 
     Raises `OSError`, or `_InDoubtError` for anything but files or where all files are empty.
@@ -186,8 +174,7 @@ def _described(folders: Iterable[_Folder]) -> RelationFiles:
             described.append(RelationFolder(f"file:{folder.path}", count, sample))
     if not paths:
         raise _InDoubtError
-    uris = pa.array(paths, pa.large_string())
-    return RelationFiles(tuple(described), uris, facts.lengths, facts.modified, facts.tags)
+    return described, _identities((paths, facts.lengths, facts.modified, facts.tags))
 
 
 def _look(folder: _Folder, paths: list[str], facts: FileFacts) -> str:
@@ -245,22 +232,15 @@ def own_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Target, and the schema found when it was opened."""
-
-    target: Target
-    schema: Mapping[str, object]
-    """Schema JSON of data columns, then partition columns."""
-
-    def fresh(self, session: SparkSession) -> DataFrame:
-        if self.target.table:
-            _forget_listing(session, self.target.table)
-            return session.read.options(**_STRICT).table(self.target.table)
-        schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
-        reader = session.read.format(spark_format(self.target.format, NO_ALLOWANCES)).schema(schema)
-        options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
-        return reader.options(**options).load(self.target.uri)
+def fresh_frame(session: SparkSession, target: Target, schema: Mapping[str, object]) -> DataFrame:
+    """The files of a target as they are now, by the schema (JSON) found when it was opened."""
+    if target.table:
+        _forget_listing(session, target.table)
+        return session.read.options(**_STRICT).table(target.table)
+    parsed = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(schema))))
+    reader = session.read.format(spark_format(target.format, NO_ALLOWANCES)).schema(parsed)
+    options = {**dict(target.options), **_STRICT, **LITERAL_PATH}
+    return reader.options(**options).load(target.uri)
 
 
 def _forget_listing(session: SparkSession, table: str) -> None:
@@ -328,19 +308,22 @@ def file_listing_of(
         found = _listed(spark, path, uri, file_format, options)
     except (PySparkException, Py4JJavaError):
         return None
-    if found is None or unusable(found.header):
+    if found is None:
+        return None
+    header, listed = found
+    if unusable(header):
         return None
     target = Target(
-        uri=cast(Sequence[str], found.header["roots"])[0].rstrip("/"),
-        format=str(found.header["format"]),
+        uri=cast(Sequence[str], header["roots"])[0].rstrip("/"),
+        format=str(header["format"]),
         options=tuple(sorted(options.items())),
     )
-    return FolderListing(spark, target, found.header, found.listed)
+    return FolderListing(spark, target, header, listed)
 
 
 def _listed(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
-) -> ListedFolder | None:
+) -> tuple[Header, ListedFiles] | None:
     """Folder listed without Spark, or by Spark; None where a path stands for several."""
     if not PATTERN.search(path):
         found = list_folder(spark, uri, file_format, options)
@@ -355,7 +338,7 @@ def _listed(
     header = cast(Header, json.loads(headers[0]))
     if len(cast(Sequence[str], header["roots"])) != 1:
         return None
-    return ListedFolder(header, list_relation(rule, frame, partition_columns(header)))
+    return header, list_relation(rule, frame, partition_columns(header))
 
 
 def list_relation(
@@ -375,40 +358,30 @@ def list_relation(
     return ListedFiles(_identities(columns[:-1]), [(1, row) for row in columns[-1]])
 
 
-@dataclass(frozen=True)
-class ListedFolder:
-    """A folder that was listed without Spark."""
-
-    header: Header
-    """Format and options by which Spark reads it; without columns but those of partitions."""
-    listed: ListedFiles
-
-
 def list_folder(
     spark: SparkSession, uri: str, file_format: str, options: Mapping[str, str]
-) -> ListedFolder | None:
+) -> tuple[Header, ListedFiles] | None:
     """Files that Spark reads as one relation from a folder; None where Spark has to list.
 
     Spark sees one file of each folder below it, from which it takes the partition columns and their
-    values as from all files.
+    values as from all files. The header has no other columns.
     """
     if not format_of(file_format).is_inferred or not _is_listed_plainly(spark, options):
         return None
     found = relation_files(uri)
     if found is None:
         return None
-    frame = _reader(spark, len(found.folders)).format(file_format).options(
+    folders, files = found
+    frame = _reader(spark, len(folders)).format(file_format).options(
         **{**options, _BASE_PATH: uri, **LITERAL_PATH}
-    ).schema(StructType([])).load([folder.sample for folder in found.folders])  # fmt: skip
+    ).schema(StructType([])).load([folder.sample for folder in folders])  # fmt: skip
     lines = JavaRule(spark).listing(frame._jdf, REQUESTED).split("\n")
     header = {**cast(Header, json.loads(lines[0])), "roots": [uri]}
-    folders = [folder for folder in found.folders if folder.files]
     values = dict(
         zip(lines[3:], _literals(header["partitions"], partition_columns(header)), strict=True)
     )
-    columns = (found.paths, found.lengths, found.modified, found.tags)
-    runs = [(folder.files, values[folder.sample]) for folder in folders]
-    return ListedFolder(header, ListedFiles(_identities(columns), runs))
+    runs = [(folder.files, values[folder.sample]) for folder in folders if folder.files]
+    return header, ListedFiles(files, runs)
 
 
 def columns_frame(
