@@ -14,7 +14,6 @@ from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
-    FEWEST_FILES,
     PART_WORDS,
     UNIQUE,
     Kind,
@@ -25,6 +24,7 @@ from snaploom.plugins.discovery.paths import (
     format_of,
     is_numbered,
     may_be_days,
+    may_be_hours,
     parse_path,
     part_of,
 )
@@ -205,23 +205,15 @@ def _guess_of_hours(layout: Layout) -> Guess | None:
     places = [index for index, piece in enumerate(layout.pieces) if piece.kind is Kind.ANY]
     if not layout.is_dated or layout.unit is not Unit.DAY or len(places) != 1:
         return None
-    by_day: dict[datetime | None, set[int]] = defaultdict(set)
+    by_day: dict[datetime | None, set[str]] = defaultdict(set)
     for time, values in zip(layout.times, layout.values, strict=True):
-        if not re.fullmatch("([01][0-9]|2[0-3])([0-5][0-9])?", values[places[0]]):
-            return None
-        by_day[time].add(int(values[places[0]]))
-    are_counted = all(min(some) < 2 and max(some) - min(some) < len(some)
-                      for some in by_day.values())  # fmt: skip
-    if (
-        is_numbered(layout.pieces, places[0])
-        or max(map(len, by_day.values())) < FEWEST_FILES
-        or (are_counted and (len(by_day) > 1 or len(layout.values[0][places[0]]) > 2))
-    ):
+        by_day[time].add(values[places[0]])
+    if is_numbered(layout.pieces, places[0]) or not may_be_hours(list(by_day.values())):
         return None
     return Guess(
         "numbers behind the days in names", "numbers of parts", ("hours",),
         "they may be times of the day, of which no day has every hour",
-        "write hours as 2024-05-31T140000, or parts as `part-14`",
+        "write hours as 2024-05-31T14, or parts as `part-14`",
     )  # fmt: skip
 
 

@@ -68,6 +68,20 @@ def may_be_days(paths: Sequence[ParsedPath]) -> bool:
     return False
 
 
+def may_be_hours(by_day: Sequence[set[str]]) -> bool:
+    """Whether numbers behind days may be times of the day, and not those of parts counted from 1.
+
+    Those of each day are given, none of which has all hours.
+    """
+    texts = set().union(*by_day)
+    if not all(re.fullmatch("([01][0-9]|2[0-3])([0-5][0-9])?", text) for text in texts):
+        return False
+    numbers = [set(map(int, some)) for some in by_day]
+    are_counted = all(min(some) < 2 and max(some) - min(some) < len(some) for some in numbers)
+    is_clear = are_counted and (len(numbers) > 1 or max(map(len, texts)) > 2)
+    return max(map(len, numbers)) >= FEWEST_FILES and not is_clear
+
+
 _DAYS_OF_A_YEAR = 366
 
 
