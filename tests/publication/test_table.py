@@ -281,6 +281,16 @@ def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectS
     assert data_files(store) == set()
 
 
+@pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "older"])
+def test_table_that_lost_what_is_published_is_left(folder: Folder, is_gone: bool) -> None:
+    before = [] if is_gone else versions(folder.store)
+    published_in_table(folder, 0)
+    folder.store.delete({*versions(folder.store)}.difference(before))
+    with pytest.raises(PublicationError, match="has lost what was published in it") as refused:
+        table_folder(folder.store)
+    assert "snapshot 2020-01-01T00:00:00Z" in refused.value.found
+
+
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published_in_table(folder, 0)
     PlainCatalogTable(folder.store, "").drop()
@@ -436,8 +446,9 @@ def test_collector_keeps_files_that_another_writer_made_live_again(folder: Folde
 def test_version_of_a_table_that_is_none_is_refused(folder: Folder, line: bytes) -> None:
     folder.store.put_if_absent(delta_key(2), line)
     for _ in range(2):
-        with pytest.raises(ManifestCorrupt):
+        with pytest.raises(ManifestCorrupt) as refused:
             published_in_table(folder, 0)
+        assert "metadata/" not in refused.value.hint
 
 
 @OF_DELTA

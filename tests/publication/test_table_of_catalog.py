@@ -221,13 +221,6 @@ def test_table_of_another_folder_is_left_as_it_is(store: ObjectStore) -> None:
     assert table(store).properties == other
 
 
-def test_table_that_is_gone_is_not_made_anew_without_its_snapshots(folder: Folder) -> None:
-    published_in_table(folder, 0)
-    PlainCatalogTable(folder.store, "").drop()
-    with pytest.raises(PublicationError, match="gone from its catalog"):
-        begun(folder.store)
-
-
 def test_folder_begun_without_the_catalog_keeps_its_kind_of_table(store: ObjectStore) -> None:
     table_folder(store)
     with pytest.raises(ImmutableSettingChanged) as refused:

@@ -21,7 +21,12 @@ from support.servers.s3servers import S3Server
 from support.servers.storefixtures import running_metastore
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, bury, now
 from support.storage.tablefolders import SCHEMA
-from support.weaving.oldspark import catalog_settings, hive_settings, jdbc_catalog
+from support.weaving.oldspark import (
+    catalog_settings,
+    glue_settings,
+    hive_settings,
+    jdbc_catalog,
+)
 
 from snaploom.errors import HistoryIncompatible, PublicationError, SnaploomError
 from snaploom.files.stores import open_store
@@ -152,10 +157,10 @@ class Lake:
         return sorted((row.day, row.a) for row in found)
 
 
-@pytest.fixture(params=["rest", "jdbc", "hive"])
+@pytest.fixture(params=["rest", "jdbc", "hive", "glue"])
 def lake(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, rest_catalog: S3Server,
-    postgres: Postgres, metastore: int,
+    postgres: Postgres, metastore: int, glue: S3Server,
 ) -> Lake:  # fmt: skip
     @contextmanager
     def by_rest(loss: Loss) -> Iterator[None]:
@@ -174,7 +179,12 @@ def lake(
         with cut_connections(metastore, cut) as port:
             yield from redirected(spark, hive_settings("hive", port))
 
-    behind = {"rest": by_rest, "jdbc": by_jdbc, "hive": by_hive}
+    @contextmanager
+    def by_glue(loss: Loss) -> Iterator[None]:
+        with lossy(glue, loss) as server:
+            yield from redirected(spark, glue_settings(server.endpoint))
+
+    behind = {"rest": by_rest, "jdbc": by_jdbc, "hive": by_hive, "glue": by_glue}
     return Lake(spark, request.param, tmp_path / "wide", behind[request.param])
 
 
@@ -242,14 +252,42 @@ def test_run_cut_off_at_any_request_publishes_whole_or_not_at_all(lake: Lake, wh
     assert {is_there for is_there, _ in outcomes} == {True, False}
 
 
-@pytest.mark.parametrize("lake", ["rest"], indirect=True)
+@pytest.mark.parametrize(
+    ("lake", "commit"), [("rest", "/tables/wide"), ("glue", "UpdateTable")], indirect=["lake"]
+)
 @pytest.mark.parametrize("what", ["409", "503", "answer"])
-def test_commit_that_is_refused_or_not_answered_once_publishes_once(lake: Lake, what: str) -> None:
+def test_commit_that_is_refused_or_not_answered_once_publishes_once(
+    lake: Lake, commit: str, what: str
+) -> None:
     lake.folder()
-    with lake.behind(first(1, "POST", "/tables/wide", what)), suppress(CommitOutcomeUnknown):
+    with lake.behind(first(1, "POST", commit, what)), suppress(CommitOutcomeUnknown):
         published(lake.folder(), 0, 1, 2)
     published(lake.folder(), 0, 1, 2)
     assert lake.rows() == [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("lake", ["glue"], indirect=True)
+def test_refusal_of_a_repeated_commit_is_no_proof_where_nothing_else_answers(lake: Lake) -> None:
+    lake.folder()
+    cut, is_sent = first(1, "POST", "UpdateTable", "answer"), threading.Event()
+
+    def lost(method: str, path: str) -> str | None:
+        if "UpdateTable" in path:
+            is_sent.set()
+        return "500" if is_sent.is_set() and "GetTable" in path else cut(method, path)
+
+    with lake.behind(lost), pytest.raises(CommitOutcomeUnknown, match="may have the commit"):
+        published(lake.folder(), 0, 1, 2)
+    assert lake.rows() == [(0, 1), (0, 2)]
+    assert isinstance(published(lake.folder(), 0, 1, 2), AlreadyPublished)
+
+
+@pytest.mark.parametrize("lake", ["glue"], indirect=True)
+def test_name_that_glue_does_not_take_is_refused_with_its_rule(lake: Lake) -> None:
+    table = IcebergLibrary(lake.spark).of_catalog("glue.Shop.wide")
+    with pytest.raises(CatalogFailed) as refused:
+        table.create(f"file://{lake.place}/", SCHEMA, "a", {})
+    assert "lowercase letters" in str(refused.value.found)
 
 
 @pytest.mark.parametrize("days", [(0, 0), (0, 1)], ids=["same", "others"])

@@ -12,10 +12,11 @@ from support.servers.databases import driver_jars
 from support.servers.postgresserver import PASSWORD, Postgres
 from support.servers.s3servers import S3Server, environment_of
 from support.weaving.oldspark import (
+    aws_jars,
     catalog_settings,
+    glue_settings,
     hive_settings,
     jdbc_catalog,
-    s3a_jars,
     table_jars,
 )
 from support.weaving.sparksession import make_session
@@ -30,6 +31,7 @@ def spark(
     rest_catalog: S3Server,
     postgres: Postgres,
     metastore: int,
+    glue: S3Server,
 ) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     settings = {
@@ -37,13 +39,14 @@ def spark(
         **hive_settings("hive", metastore),
         # Writers in one process wait for each other by themselves, unless the name is another one.
         **hive_settings("hive2", metastore),
+        **glue_settings(glue.endpoint),
         # Spark reads the same tables, and does not look into the environment for the password.
         **catalog_settings("jdbc", **jdbc_catalog(postgres.port, PASSWORD)),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         "spark.jars": ",".join([*table_jars(), *map(str, driver_jars().glob("postgresql-*"))]),
-        "spark.driver.extraClassPath": s3a_jars(),
+        "spark.driver.extraClassPath": aws_jars(),
         **s3a_settings(versitygw.environment),
         # Delta reads its own state by a job, of 50 tasks otherwise.
         "spark.databricks.delta.snapshotPartitions": "1",

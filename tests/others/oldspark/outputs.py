@@ -117,7 +117,7 @@ class Kind:
         return f"file://{max(versions, key=lambda path: int(path.name.split('.')[0][1:]))}"
 
 
-@pytest.fixture(params=["folder", "rest", "jdbc", "hive", "delta"])
+@pytest.fixture(params=["folder", "rest", "jdbc", "hive", "glue", "delta"])
 def kind(request: pytest.FixtureRequest, spark: SparkSession, rest_catalog: S3Server) -> Kind:
     if request.param == "delta":
         return Kind(spark, "", "", "delta")
@@ -357,7 +357,7 @@ def _single_source(shop: Shop) -> dict[str, Any]:
     return wide
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "glue"], indirect=True)
 def test_check_shows_whether_it_compared_the_table_and_finds_what_others_removed(spark, kind, shop):
     shop.run()
     name = f"{kind.catalog}.{kind.name}"
@@ -406,7 +406,7 @@ def test_table_that_moves_to_a_catalog_is_read_and_published_there(
     assert (refused.code, "has moved to a catalog" in refused.err) == (1, True), refused.err
 
 
-@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "delta"], indirect=True)
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "hive", "glue", "delta"], indirect=True)
 def test_gc_leaves_files_that_a_rollback_shows_again_until_they_are_restated(spark, kind, shop):
     shop.run()
     before, roll_back = rows(kind.table(shop.published)), kind.rollback(shop.published)

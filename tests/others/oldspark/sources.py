@@ -174,7 +174,7 @@ def made_in_catalog(spark: SparkSession, declared: dict[str, Any], place: Path) 
     return f"{catalog}.{name}"
 
 
-@pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive", "lake"])
+@pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive", "glue", "lake"])
 def test_table_of_a_catalog_is_read_at_one_version(spark, tmp_path, catalog) -> None:
     declared = in_catalog(catalog)
     name = made_in_catalog(spark, declared, tmp_path / "levels")
@@ -191,7 +191,7 @@ def test_table_of_a_catalog_is_read_at_one_version(spark, tmp_path, catalog) -> 
     assert len(rows_at(reader(spark, {"hdfsLike": declared}), day)) == 6
 
 
-@pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive"])
+@pytest.mark.parametrize("catalog", ["rest", "jdbc", "hive", "glue"])
 def test_restated_snapshot_has_the_rows_that_the_table_has_by_then(spark, tmp_path, catalog):
     shop = Shop(tmp_path).with_data()
     source = in_catalog(catalog)

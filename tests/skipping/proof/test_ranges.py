@@ -23,7 +23,7 @@ from support.skipping.prooftables import ARROW, POOLS, Value
 
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown, normal_form
 from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.optimizer.translation import catalyst, preimages
+from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, columns
 from snaploom.skipping.spark.relations.hadoop import JavaRule
 
@@ -132,26 +132,3 @@ def test_what_is_concluded_of_a_column_holds_wherever_the_condition_does(
             others += not is_true
             left_out += is_kept is not True
     assert left_out / others > LEAST_SHARE, left_out / others
-
-
-@pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
-def test_day_whose_text_is_asked_for_is_kept(
-    spark: SparkSession, tmp_path: Path, policy: str
-) -> None:
-    """Also before Christ, of whose years the old formatter leaves out the sign."""
-    rng = random.Random(policy)
-    days = [*rng.sample(range(-1_480_000, -1_310_000), 5), *rng.sample(range(-99_000, 20_000), 5)]
-    table = {"k": range(len(days)), "c": pa.array(days, pa.int32()).view(pa.date32())}
-    pq.write_table(pa.table(table), tmp_path / "f.parquet")
-    with setting(spark, "spark.sql.legacy.timeParserPolicy", policy):
-        frame = spark.read.parquet(str(tmp_path))
-        written = [f"date_format(c, '{form}')" for form in preimages._PATTERNS]
-        written.append("CAST(c AS string)")
-        rows = frame.selectExpr(*written).collect()
-        texts = [f"{text} = '{row[at]}'" for row in rows for at, text in enumerate(written)]
-        truths = evaluated(frame, texts)
-        demands = concluded(frame, texts)
-    assert sum(map(any, truths.values())) == len(set(texts))
-    for text, demand in zip(texts, demands, strict=True):
-        for day, is_true in zip(days, truths[text], strict=True):
-            assert holds(demand, {"c": day}) is True or not is_true, (text, day, demand)

@@ -15,8 +15,8 @@ from support.servers.certificates import Issued
 from support.servers.s3servers import S3Server
 
 Loss = Callable[[str, str], str | None]
-"""From method and path: `answer` (it is done, and the connection breaks), a status that is answered
-instead of doing it, or None."""
+"""From method and path, which has AWS' name of the operation at its end, if any: `answer` (it is
+done, and the connection breaks), a status that is answered instead of doing it, or None."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _handler(target: str, loss: Loss) -> type[BaseHTTPRequestHandler]:
 
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            what = loss(self.command, self.path)
+            what = loss(self.command, self.path + self.headers.get("X-Amz-Target", ""))
             if what is not None and what.isdecimal():
                 self._answer(int(what), {}, _refusal(what) if self.command != "HEAD" else b"")
                 return

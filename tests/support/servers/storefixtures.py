@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.servers import s3servers
 from support.servers.databases import driver_jars
+from support.servers.glueserver import running_glue
 from support.servers.ports import free_port, running_server
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 from support.servers.s3servers import S3Server
@@ -123,3 +124,10 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Port of a metastore of Hive."""
     with running_metastore(tmp_path_factory.mktemp("metastore")) as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def glue() -> Iterator[S3Server]:
+    """A stand-in for AWS Glue."""
+    with running_glue() as server:
+        yield server

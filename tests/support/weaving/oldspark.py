@@ -17,9 +17,10 @@ def table_jars() -> list[str]:
     return [str(jar) for jar in sorted(folder.glob("*.jar"))]
 
 
-def s3a_jars() -> str:
-    """Hadoop's S3 client for the oldest PySpark, and what it needs, as a class path."""
-    return ":".join(map(str, sorted(Path(_output_of("jars", "s3a", "s3aold")).glob("*.jar"))))
+def aws_jars() -> str:
+    """Amazon's SDK for Iceberg and Hadoop's S3 client for the oldest PySpark, as a class path."""
+    folders = [Path(_output_of("jars", *names)) for names in (["glue"], ["s3a", "s3aold"])]
+    return ":".join(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
 
 
 def jdbc_catalog(port: int, password: str) -> dict[str, str]:
@@ -40,9 +41,18 @@ def hive_settings(name: str, port: int) -> dict[str, str]:
         "iceberg.hive.lock-timeout-ms": "30000",
         "hive.metastore.client.connect.retry.delay": "0s",
     }
-    pause = {"table-default.commit.status-check.min-wait-ms": "10"}
     uri = f"thrift://127.0.0.1:{port}"
-    return catalog_settings(name, type="hive", uri=uri, **pause) | waiting
+    return catalog_settings(name, type="hive", uri=uri, **_PAUSE) | waiting
+
+
+_PAUSE = {"table-default.commit.status-check.min-wait-ms": "10"}
+
+
+def glue_settings(endpoint: str) -> dict[str, str]:
+    """Settings of a catalog of Glue at an endpoint; who asks is in the environment."""
+    service = {"glue.endpoint": endpoint, "client.region": "us-east-1"}
+    files = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", "warehouse": "file:///nowhere"}
+    return catalog_settings("glue", type="glue", **service, **files, **_PAUSE)
 
 
 def catalog_settings(name: str, **properties: str) -> dict[str, str]:

@@ -283,8 +283,8 @@ _FIXES: Mapping[FaultKind, str] = {
     "after the next runs, restore metadata/ from a backup",
     FaultKind.DOCUMENT: "restore the document from a backup, or publish the snapshots that need "
     "it anew ('snaploom restate')",
-    FaultKind.TABLE: "run the output once: it brings the table to the state of the manifest; if it "
-    "stays, find out what else writes to the table",
+    FaultKind.TABLE: "run the output once, which completes the log, or names what is lost; what "
+    "others changed comes back when its snapshot is published anew ('snaploom restate')",
     FaultKind.FILE: "restore the file from a backup, or publish its snapshot anew "
     "('snaploom restate')",
     FaultKind.ROWS: "publish the snapshot anew ('snaploom restate'), and find out what changed "

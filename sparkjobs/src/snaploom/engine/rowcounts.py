@@ -427,6 +427,7 @@ class _Exact:
         names = [*keys, rule.child_field]
         found = (f"{_named(names, row[:-1])} (met by {row.rows} rows)" for row in samples)
         until = rule.child_until_field
+        column = "COLUMN" if rule.ties is None else "ANOTHER_COLUMN"
         raise RowsMultiplied(
             f"DataSource/{parent.source} --> DataRelationship/{child.relationship} --> "
             f"DataSource/{child.source}: several rows of `{child.field_name}` hold at one time",
@@ -435,7 +436,7 @@ class _Exact:
             expected=f"at most one row a key at every {rule.child_field}"
             + (f", and intervals up to {until} that do not overlap" if until else ""),
             hint="correct the source"
-            + ("" if until else ", or choose by `ties: {newestBy: COLUMN}` of asOf"),
+            + ("" if until else f", or choose by `ties: {{newestBy: {column}}}` of asOf"),
         )
 
     def _frames(self) -> Recording:

@@ -121,21 +121,8 @@ def needs_note(schema: spark.DataType) -> bool:
             return schema.simpleString() not in _NOTED
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """Options of Spark's write."""
-
-    format: str
-    """Name or class of the data source."""
-    options: Mapping[str, str]
-
-
-def write_options(data_format: DataFormat, compression: DataCompression) -> WriteOptions:
-    """Options to write a format with a compression; validation refuses all other pairs (rule W32).
-
-    Raises:
-        KeyError: for a pair that Spark cannot write.
-    """
+def _options(data_format: DataFormat, compression: DataCompression) -> dict[str, str]:
+    """Options of Spark's write; validation refuses all pairs that it has not (rule W32)."""
     assert (data_format, compression) not in UNWRITABLE
     options = {
         "compression": _CODECS[data_format.of_files][compression],
@@ -145,7 +132,7 @@ def write_options(data_format: DataFormat, compression: DataCompression) -> Writ
         options |= JSON_OPTIONS
     if data_format.of_files is DataFormat.PARQUET and compression is DataCompression.ZSTD:
         options["parquet.dictionary.page.size"] = str(_DICTIONARY_BYTES)
-    return WriteOptions(SPARK_FORMATS[data_format], options)
+    return options
 
 
 def write_frame(
@@ -169,14 +156,13 @@ def write_frame(
     """
     schema = spark.StructType([field for field in frame.schema if field.name != folders_by])
     refuse_unwritable(schema, data_format)
-    how = write_options(data_format, compression)
-    options = {**how.options, **committer_options(frame.sparkSession, uri)}
+    options = {**_options(data_format, compression), **committer_options(frame.sparkSession, uri)}
     stored = frame
     if column_metadata is ColumnMetadata.MANIFEST:
         stored = relabelled(frame, without_metadata(frame.schema))
     if data_format.of_files is DataFormat.PARQUET and needs_note(stored.schema):
         options |= _BY_SPARK
-    writer = stored.write.format(how.format).options(**options)
+    writer = stored.write.format(SPARK_FORMATS[data_format]).options(**options)
     if folders_by is not None:
         writer = writer.partitionBy(folders_by)
     try:

@@ -237,7 +237,7 @@ class DeltaTable:
             values = added.get("partitionValues")
             value = values.get(field_name) if isinstance(values, dict) else None
             shown[str(value)][f"{layout.DATA}{path}"] = added
-        ours = {unquote(one.partition.partition("=")[2]): one for one in published}
+        ours = {layout.partition_value(one.partition): one for one in published}
         return {
             value: ours[value].rows
             if value in ours and files.keys() == {file.path for file in ours[value].files}

@@ -128,10 +128,13 @@ def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
 
 def corrupt(name: str, found: str) -> errors.ManifestCorrupt:
     """Build the error for a document that cannot have the meaning of its name."""
+    # A manifest is made anew from a table, and the table's own documents from nothing.
+    is_of_table = any(place in name for place in ("/_delta_log/", "/iceberg/", "/commits/"))
     return errors.ManifestCorrupt(
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
         expected="a document as Snaploom wrote it",
+        hint="restore it from a backup, or publish to a new folder" if is_of_table else None,
     )
 
 

@@ -7,7 +7,6 @@ one on, without the checkpoints. The content of files is for those who can read 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -163,7 +162,7 @@ def _of_others(
     else:
         name, left = table.table.name, dict(table.table.rows(field_name))
     for record in recorded:
-        found = left.pop(unquote(record.partition.partition("=")[2]), 0)
+        found = left.pop(layout.partition_value(record.partition), 0)
         if found != record.rows:
             message = (
                 f"{name} shows {found:,} rows of it, and {record.rows:,} were published: "

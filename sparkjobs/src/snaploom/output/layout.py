@@ -28,6 +28,7 @@ import hashlib
 import re
 import secrets
 from typing import Annotated
+from urllib.parse import unquote
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import AfterValidator, StringConstraints
@@ -138,6 +139,11 @@ def partition_prefix(partition: str) -> str:
     if not partition or "/" in partition or partition[0] in "._":
         raise ValueError(f"not the name of a partition: {partition!r}")
     return f"{DATA}{partition}/"
+
+
+def partition_value(partition: str) -> str:
+    """Value of the partition column in the name of a partition."""
+    return unquote(partition.partition("=")[2])
 
 
 def partition_of(key: str) -> str:

@@ -15,19 +15,19 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote
 
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat
-from snaploom.output import icebergtable, manifest
+from snaploom.output import icebergtable, layout, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
     FolderSettings,
     Publish,
     Replace,
+    SnapshotRecord,
     Tombstone,
 )
 from snaploom.output.history import with_partition
@@ -64,20 +64,20 @@ class TableCommits:
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
-        """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
-        table = self.reachable()
-        if table.read() is not None:
-            return
-        if settings.table is not None and (live := self.log.read().live):
-            raise PublicationError(
-                f"the table {settings.table} is gone from its catalog",
-                found=f"none, though {len(live)} snapshots are published in it",
-                expected="the table of this output",
-                hint="register its newest metadata file, in iceberg/metadata/ of the folder, "
-                "or publish to a new folder",
-            )
-        column = with_partition(_NO_COLUMNS, settings)
-        table.begin(column, settings.partition_field_name)
+        """Make a missing table before any run can be revoked; `PublicationError` if impossible.
+
+        A table that does not have what the log published last is no table to go on with.
+        """
+        table, state = self.reachable(), self.log.read()
+        version = table.read()
+        newest = max(state.versions.values(), key=lambda one: one.seq, default=None)
+        if newest is not None:
+            record = state.records.live(newest)
+            commits = () if version is None else commits_of(self.store, version)
+            if not any(meaning_of(self.store, one).publishes(record) for one in commits):
+                raise _lost(self.store.uri, settings, record, len(state.versions))
+        elif version is None:
+            table.begin(with_partition(_NO_COLUMNS, settings), settings.partition_field_name)
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
         """Publish an entry: in the table, then in the log.
@@ -164,8 +164,8 @@ class TableCommits:
         change = icebergtable.TableChange(
             schema="".join(with_partition(schema, settings) for schema in schemas),
             field_name=settings.partition_field_name,
-            added={_value(one.partition): one.files for one in begun},
-            ended=tuple(_value(one.partition) for one in ended),
+            added={layout.partition_value(one.partition): one.files for one in begun},
+            ended=tuple(layout.partition_value(one.partition) for one in ended),
             summary={
                 icebergtable.RUN_ID: entry.run_id,
                 icebergtable.SNAPSHOT_TIME: " ".join(
@@ -193,5 +193,13 @@ class TableCommits:
         return entry
 
 
-def _value(partition: str) -> str:
-    return unquote(partition.partition("=")[2])
+def _lost(uri: str, settings: FolderSettings, record: SnapshotRecord, count: int) -> SnaploomError:
+    is_delta = settings.data_format == DataFormat.DELTA
+    log = layout.DELTA_LOG if is_delta else icebergtable.VERSIONS
+    restored = f"register the newest file of {log}" if settings.table else f"restore {log}"
+    return PublicationError(
+        f"the table {settings.table or uri} has lost what was published in it",
+        found=f"no commit of snapshot {format_instant(record.time)}",
+        expected=f"the {count} snapshots of the manifest",
+        hint=f"{restored} of the folder, or of a backup, or publish to a new folder",
+    )

@@ -171,7 +171,11 @@ class Meant:
         numbers = [ended.published_seq for ended in state.ended if ended.time == wanted.time]
         if wanted.time in state.versions:
             numbers.append(state.versions[wanted.time].seq)
-        return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
+        return any(self.publishes(state.records.at(seq, wanted.time)) for seq in numbers)
+
+    def publishes(self, record: SnapshotRecord) -> bool:
+        """Whether it published a version."""
+        return not isinstance(self.entry, Tombstone) and _same(record, self.entry.snapshot)
 
     def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
         """The entry that follows a state, if any; `ManifestCorrupt` if it replaces nothing."""

@@ -142,8 +142,6 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 _EARLIEST = 1600
 """Years before may be those of another calendar, by Spark's settings."""
-_OF_CHRIST = Fraction(-719_162)
-"""0001-01-01: Spark's old formatter writes years before it as those after it."""
 
 
 def days_of(
@@ -158,8 +156,10 @@ def days_of(
     match subject:
         case Call("DateFormatClass", _, (part, Literal(bytes() as form))):
             days = _days_of_text(value, form.decode(errors="replace"))
+            # Some zone has no such day, or none that begins at midnight.
+            slack = 1
         case Call("Cast", {"dataType": "string"}, (part,)) if type_of(part, types) == "date":
-            days = _days_of_text(value, "yyyy-MM-dd")
+            days, slack = _days_of_text(value, "yyyy-MM-dd"), 0
         case _:
             return None
     if days is None:
@@ -171,9 +171,7 @@ def days_of(
     kind = type_of(part, types)
     if kind != "date":
         return None
-    # Some zone has no such day, or none that begins at midnight.
-    after_christ = Span(Fraction(low - 1), Fraction(high + 1))
-    return part, Spans((after_christ, Span(high=_OF_CHRIST))), kind
+    return part, Spans((Span(Fraction(low - slack), Fraction(high + slack)),)), kind
 
 
 def _days_of_text(value: bytes, form: str) -> tuple[int, int] | None:
