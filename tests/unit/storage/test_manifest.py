@@ -312,7 +312,7 @@ def test_lost_entry_is_noticed_and_its_number_not_used_again(store: ObjectStore)
         pytest.param(b'{"format": true}', ManifestCorrupt, "no format version", id="boolean"),
         pytest.param(b'{"format": 1}', ManifestCorrupt, "action", id="no action"),
         pytest.param(b'{"format": 1, "action": "burn"}', ManifestCorrupt, "burn", id="unknown"),
-        pytest.param(b'{"format": 2, "action": "x"}', FormatTooNew, "Upgrade", id="newer"),
+        pytest.param(b'{"format": 3, "action": "x"}', FormatTooNew, "Upgrade", id="newer"),
     ],
 )
 def test_damaged_entry_is_named(store, document, error, message):
