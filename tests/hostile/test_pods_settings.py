@@ -11,7 +11,6 @@ from typing import Any
 
 import pyspark
 import pytest
-import support.hostile.gateway
 from support.operator.runrequests import an_output
 
 from snaploom.models.allowances import Allowances
@@ -421,7 +420,7 @@ def test_long_values_are_judged_at_once(text: str) -> None:
 # Who may speak to a driver from its own machine: nobody without the token of its gateway.
 
 
-PROGRAM = support.hostile.gateway.__file__
+PROGRAM = str(Path(__file__).with_name("gateway.py"))
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 """127.0.0.1 and ::1, as the kernel writes them."""
