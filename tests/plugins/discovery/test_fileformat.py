@@ -186,6 +186,19 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
     assert found.rows == 4
 
 
+@pytest.mark.parametrize(
+    ("lines", "quote"),
+    [
+        ('1,Soka"an\n2,5" pipe\n', {"quote": ""}),
+        ('1,"a ""b"""\n2,"c\n""d"", e"\n3,""\n', {}),
+        ("1,a\n2,b\n", {}),
+    ],
+)
+def test_quotes_of_which_none_encloses_a_value_are_characters(tmp_path, lines, quote):
+    found = profile(tmp_path, a__csv="id,name\n" + lines)
+    assert found.format_options == {"header": "true", **quote}
+
+
 @pytest.mark.parametrize(("name", "kind"), [("region_code", STRING), ("price", DOUBLE)])
 def test_codes_with_a_point_keep_their_digits(tmp_path, name, kind):
     found = profile(tmp_path, a__csv=f"n,{name}\n1,11.01\n2,11.10\n")
@@ -219,6 +232,8 @@ def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) ->
         ("id,name,n,m\n1,a,2\n2,c,3\n", "line 1 has 4 values"),
         ("id,name,n\n" + "1,a,2\n" * 300 + "Total,600\n", "line 302 has 2 values"),
         ("id,name,n\n" + "1,a,2\n" * 300 + "1,a,2,3\n", "line 302 has 4 values"),
+        ('id,name\n1,"a, b"\n2,Soka"an\n', "line 3: a quote stands inside"),
+        ('id,name\n1,Soka"an\n2,"c\nd"\n', "line 2: a quote stands inside"),
     ],
 )
 def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place: str) -> None:

@@ -142,6 +142,8 @@ class CsvFormat:
     repeat."""
     is_guess: bool = False
     """Whether the first record is a header by its looks only, as all columns have texts."""
+    quote: str = '"'
+    """Encloses values; empty where quotes are characters of them as any other."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -153,6 +155,8 @@ class CsvFormat:
             found["encoding"] = self.encoding
         if self.escape != '"':
             found["escape"] = self.escape
+        if not self.quote:
+            found["quote"] = ""
         return found
 
 

@@ -45,6 +45,7 @@ from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_fi
 
 NO_HEADER = "there is no header: names of columns are numbers, give them their own"
 GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
+QUOTES_AS_TEXT = "quotes are characters of its values, none of which is in quotes"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
 
@@ -218,6 +219,10 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         _load_csv(scratch, table, own, group, form)
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
     columns, null_texts, notes = _typed(scratch, table, list(names.values()))
+    has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
+    if form.escape == '"' and scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"):
+        form = replace(form, quote=_quote(texts, form.separator))
+        notes += [] if form.quote else [QUOTES_AS_TEXT]
     if not form.has_header:
         notes.append(NO_HEADER)
     if form.is_guess:
@@ -227,6 +232,32 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     return _Table(
         columns, table, form.options, is_one and not form.made_up, tuple(notes), null_texts
     )
+
+
+def _quote(texts: Sequence[_Text], separator: str) -> str:
+    """The character that encloses values; empty where all quotes stand inside of values.
+
+    Raises:
+        NotRecognised: some values are enclosed, and others have quotes inside.
+    """
+    ends = re.escape(separator.encode())
+    pattern = re.compile(
+        rb'(?<![^\n%b])"[^"]*(?:""[^"]*)*"(?=[%b\r\n]|\Z)|(?P<inside>")' % (ends, ends)
+    )
+    is_enclosed, place = False, ""
+    for each in texts:
+        content = each.path.read_bytes()
+        for found in pattern.finditer(content):
+            is_enclosed |= found["inside"] is None
+            if not place and found["inside"]:
+                line = content.count(b"\n", 0, found.start()) + 1
+                place = f"{each.part.file.key.rpartition('/')[2]}, line {line:,}"
+            if is_enclosed and place:
+                raise NotRecognised(
+                    f"{place}: a quote stands inside a value that is not in quotes, as other "
+                    "values are: write it doubled, in quotes"
+                )
+    return "" if place else '"'
 
 
 def _header_of(one: _Text, form: CsvFormat) -> tuple[str, ...]:
