@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snaploom import reader
     from snaploom.cli.console import show_failure as show_failure
     from snaploom.engine.publishedfiles.frame import published_frame as published_frame
+    from snaploom.parquet.footers import read_footer as read_footer
     from snaploom.policy import sql
     from snaploom.run.databases import install_jar as install_jar
     from snaploom.run.declarations import folder_declared as folder_declared
@@ -159,6 +160,7 @@ PLACES = {
     "plan_in_session": "snaploom.run.weaving.sparkruns:plan_in_session",
     "published_frame": "snaploom.engine.publishedfiles.frame:published_frame",
     "read_declarations": "snaploom.run.declarations:read_declarations",
+    "read_footer": "snaploom.parquet.footers:read_footer",
     "read_folder": "snaploom.reader:read",
     "reading_session": "snaploom.run.session.spark:reading_session",
     "show_failure": "snaploom.cli.console:show_failure",

@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
+from snaploom import ondemand
 from snaploom.errors import HistoryIncompatible, PublicationError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, now
@@ -39,7 +40,6 @@ from snaploom.output.icebergtable import (
 )
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.tablehistory import shown_again
-from snaploom.parquet.footers import read_footer
 from snaploom.types.schemas import (
     Array,
     Field,
@@ -250,7 +250,7 @@ class DeltaTable:
         if isinstance(rows, int):
             return rows
         info = self.store.head(key)
-        footer = None if info is None else read_footer(self.store, info)
+        footer = None if info is None else ondemand.read_footer(self.store, info)
         return 0 if footer is None else footer.rows
 
     def _append(
