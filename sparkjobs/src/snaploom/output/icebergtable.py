@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
-from uuid import UUID
+from uuid import uuid4
 
 from pydantic import JsonValue
 
@@ -71,9 +71,9 @@ def version_key(number: int) -> str:
     return f"{VERSIONS}v{number}.metadata.json"
 
 
-def copy_key(content_hash: str) -> str:
-    """Key of a version for a catalog, which names versions like that."""
-    return f"{VERSIONS}00000-{UUID(content_hash[:32])}.metadata.json"
+def copy_key() -> str:
+    """A new key of a version for a catalog, which deletes that of a registration that lost."""
+    return f"{VERSIONS}00000-{uuid4()}.metadata.json"
 
 
 @dataclass(frozen=True)

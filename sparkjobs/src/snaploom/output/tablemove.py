@@ -7,7 +7,7 @@
    declaration has committed before, so that this put fails; or never will.
 3. An entry of the log has the new setting, by which runs find the table.
 
-What died in between is ended by doing it again, and two at once put the same documents.
+What died in between is ended by doing it again, and two at once put the same last version.
 """
 
 import json
@@ -19,12 +19,11 @@ from pydantic import JsonValue
 from snaploom.confidential import visible
 from snaploom.errors import PublicationError
 from snaploom.files.objectstore import ObjectStore
-from snaploom.output import entries, icebergtable, layout
+from snaploom.output import entries, icebergtable
 from snaploom.output.documents import NEWEST_ENTRY, corrupt
 from snaploom.output.folder import Run, inspect_folder, open_folder
 from snaploom.output.history import NothingPublished
 from snaploom.output.icebergtable import MOVED, IcebergTable, TableLibrary, TableVersion
-from snaploom.output.manifest import put_content
 from snaploom.output.outputtables import OF_CATALOG, CatalogedTable
 from snaploom.output.state import FolderState
 from snaploom.output.tablehistory import store_page
@@ -106,8 +105,8 @@ def _last_document(store: ObjectStore, version: TableVersion, name: str) -> Mapp
 def _register(table: CatalogedTable, content: bytes, last: Mapping[str, JsonValue]) -> None:
     store, name = table.store, table.table.name
     if table.read() is None:
-        key = icebergtable.copy_key(layout.content_hash(content))
-        put_content(store, key, content)
+        key = icebergtable.copy_key()
+        store.put_if_absent(key, content)
         table.table.register(f"{store.uri}{key}")
     found, ours = table.read(), TableVersion(0, last).properties
     # By these properties a version in the catalog is that of the folder, and none before it.
