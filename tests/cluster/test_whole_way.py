@@ -11,7 +11,6 @@ import json
 import re
 import shutil
 import tarfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from support.cluster.chart import NAMESPACE
 from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.wholecluster import (
     PATIENCE,
-    NotAsExpected,
     Raw,
     Stages,
     WholeCluster,
@@ -43,6 +41,7 @@ from support.cluster.wholeflights import (
     in_bucket,
     upload,
 )
+from support.documentation.commands import wait_until
 from support.documentation.examples import Example, copy_example, published_files
 from support.servers import s3servers
 from support.servers.databases import fetched_jars
@@ -359,16 +358,20 @@ def uninstalled(deleted: Flights, installed: WholeCluster, stages: Stages) -> se
 def kill_in_a_shuffle(flights: Flights) -> str:
     """Kill an executor of the native run as soon as it has written rows of a shuffle; its name."""
     look = "find / -path /proc -prune -o -name 'shuffle_*.data*' -size +0 -print 2>/dev/null; true"
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+    killed: list[str] = []
+
+    def is_killed() -> bool:
         listed = flights.kubectl("get", "pods", *RUNNING_EXECUTORS, "--output=name")
         for name in listed.split():
             with suppress(KubectlFailed):  # not yet started, or files that went while it looked
                 if flights.kubectl("exec", name, "--", "sh", "-c", look):
                     flights.kubectl("delete", name, "--grace-period=0", "--force")
-                    return name.removeprefix("pod/")
-        time.sleep(0.3)
-    raise NotAsExpected(f"no executor wrote rows of a shuffle:\n{flights.diagnostics()}")
+                    killed.append(name.removeprefix("pod/"))
+                    return True
+        return False
+
+    wait_until(is_killed)
+    return killed[0]
 
 
 def another_output(name: str, spark: Raw) -> Raw:

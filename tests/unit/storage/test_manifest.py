@@ -15,6 +15,7 @@ from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.output import checkpoints, layout, manifest
 from snaploom.output.checkpoints import CHECKPOINT_EVERY
+from snaploom.output.documents import corrupt
 from snaploom.output.entries import Claim
 from snaploom.output.manifest import CommitOutcomeUnknown, ManifestLog
 from snaploom.output.state import EMPTY, FolderState
@@ -337,3 +338,17 @@ def test_unknown_key_in_an_entry_is_damage(store: ObjectStore) -> None:
     with pytest.raises(ManifestCorrupt) as caught:
         ManifestLog(store).read()
     assert "extra" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_table"),
+    [
+        ("s3://lake/wide/data/_delta_log/00000000000000000003.json", True),
+        ("iceberg/metadata/v3.metadata.json", True),
+        ("file:///lake/wide/commits/ab.json", True),
+        ("file:///iceberg/commits/wide/metadata/schema/ab.json", False),
+        ("file:///lake/iceberg/metadata/manifest/00000000000000000003.json", False),
+    ],
+)
+def test_only_damage_of_a_document_of_a_table_ends_its_folder(name, is_of_table):
+    assert ("publish to a new folder" in str(corrupt(name, "no JSON").hint)) is is_of_table

@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ MANIFEST_FORMAT = 1
 """Format of entries, checkpoints and the marker; a newer one is refused (rule P8)."""
 NEWEST_ENTRY = 2
 """Format of an entry that moves a table to a catalog: an older Snaploom calls it too new."""
+
+# A manifest is made anew from a table, and the table's own documents from nothing.
+_OF_TABLE = re.compile(r"(?:^|/)(?:data/_delta_log|iceberg(?:/metadata)?|commits)/[^/]+\Z")
+_LOST = "restore it from a backup, or publish to a new folder"
 
 LONGEST_FAULT = 1000
 """Characters of a message about a damaged document: it may quote what it found."""
@@ -128,13 +133,11 @@ def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
 
 def corrupt(name: str, found: str) -> errors.ManifestCorrupt:
     """Build the error for a document that cannot have the meaning of its name."""
-    # A manifest is made anew from a table, and the table's own documents from nothing.
-    is_of_table = any(place in name for place in ("/_delta_log/", "/iceberg/", "/commits/"))
     return errors.ManifestCorrupt(
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
         expected="a document as Snaploom wrote it",
-        hint="restore it from a backup, or publish to a new folder" if is_of_table else None,
+        hint=_LOST if _OF_TABLE.search(name) else None,
     )
 
 

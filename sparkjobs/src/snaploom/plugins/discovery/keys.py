@@ -193,6 +193,7 @@ def are_same_rows(
         or not column.is_unique
         or column.name.casefold() != target.name.casefold()
         or column_words(column.name, child.prefix).base
+        or not _may_include(target, column)
     ):
         return False
     theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
@@ -208,6 +209,14 @@ def are_same_rows(
     return any(
         pair.compared >= MANY_NUMBERS and pair.share >= INCLUDED_OTHER_NAME for pair in pairs
     )
+
+
+def _may_include(target: ColumnProfile, column: ColumnProfile) -> bool:
+    """Whether the bounds of whole numbers do not show already that most are not there."""
+    if target.low is None or target.high is None or column.low is None or column.high is None:
+        return True
+    common = min(target.high, column.high) - max(target.low, column.low) + 1
+    return common >= INCLUDED_OTHER_NAME * column.values.distinct
 
 
 def _likeness_as(

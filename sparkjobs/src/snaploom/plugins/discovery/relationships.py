@@ -231,12 +231,10 @@ def judge(
             and (
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
-                or (not column.nulls and share.share == 1.0)
-                if child is parent
-                else share.share < INCLUDED_LIKE_NAME
-                or _home(child, column, parent) < LIKE_NAME
-                or (fit < _LEAST_USED and not is_named)
-                or (is_own and used < 1 and _counts_itself(child, column))
+                or (child is parent and not column.nulls and share.share == 1.0)
+                or (child is not parent and _home(child, column, parent) < LIKE_NAME)
+                or (child is not parent and fit < _LEAST_USED and not is_named)
+                or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
             )
         ),
