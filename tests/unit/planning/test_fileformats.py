@@ -315,6 +315,8 @@ def test_secret_is_seen_wherever_it_stands_and_never_shown(place: str) -> None:
         ("auth-token", CANARY),
         ("parquet.encryption.key.list", "k:AAEC"),
         ("spark.authenticate.secret", CANARY),
+        ("spark.sql.catalog.lake.credential", f"env:{CANARY}"),
+        ("fs.s3a.secret.key", "env:S3_KEY"),
     ],
 )
 def test_names_of_settings_mark_secrets(name: str, value: str) -> None:
@@ -336,6 +338,7 @@ def test_names_of_settings_mark_secrets(name: str, value: str) -> None:
         ("keyLabel", "prices"),
         ("passenger", "x1"),
         ("header", "true"),
+        ("spark.sql.catalog.lake.credential", "env:LAKE_CREDENTIAL"),
     ],
 )
 def test_ordinary_settings_are_none(name: str, value: str) -> None:

@@ -175,10 +175,10 @@ def long_form(target: Target, name: str, given: object) -> str:
     return f"write `{name}: {{{parts[0]}: ...}}`" if len(parts) == 1 else ""
 
 
-def plain_form(expected: str, name: str, given: object) -> str:
+def plain_form(expected: str, name: str, given: object, *, is_required: bool) -> str:
     """The form to write for a value of the right content; empty where it cannot be guessed."""
     if given is None:
-        return f"give a value, or leave `{name}` out"
+        return f"give `{name}` a value" if is_required else f"give a value, or leave `{name}` out"
     if expected == "a list":
         if isinstance(given, str) and _PLAIN.fullmatch(given):
             return f'write a list: `{name}: ["{given}"]`'
@@ -252,6 +252,7 @@ PATTERNS = {
     ),
     r"^[A-Za-z_][A-Za-z0-9_]*$": "letters, digits and '_', not beginning with a digit",
     r"^[A-Z][A-Z0-9_]*$": "capital letters, digits and '_', such as MIN_MAX",
+    r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$": "a namespace and a name, such as shop.orders",
     r"^[1-9][0-9]*[kmgtKMGT]i?[bB]?$": "an amount of memory such as 512m or 4g",
     r"^/[^:]*$": "an absolute path without ':'",
     WITHOUT_VARIABLE: "a text without variables; `snaploom render` prints what they stand for",
@@ -383,10 +384,12 @@ def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given
     name = str(loc[-1]) if loc and isinstance(loc[-1], str) else ""
     if not name or is_secret(loc):
         return ""
+    parent = target_at(model, loc[:-1])
+    is_required = parent is not None and (name, True) in fields_of(parent)
     return (
         long_form(target_at(model, loc), name, given)
         or _reference_hint(given)
-        or plain_form(TYPES[kind], name, given)
+        or plain_form(TYPES[kind], name, given, is_required=is_required)
     )
 
 

@@ -79,6 +79,8 @@ _DESCRIPTIONS = frozenset({"metadata", "labels", "annotations", "node_selector"}
 """Fields whose maps describe, rather than set."""
 _PLAIN = re.compile(r"\s*+|true|false|yes|no|none|null|-?[0-9.]+", re.IGNORECASE)
 """Values that are no secret under any name: answers and numbers."""
+_OF_CATALOG = re.compile(r"spark\.sql\.catalog\..*=env:[A-Za-z_][A-Za-z0-9_]*")
+"""Settings of catalogs, with a variable of the run as their value."""
 _A_WORD = re.compile(r"[A-Za-z_-]*")
 """A word, as descriptions have them."""
 _LONGEST_LOOKED_AT = 8192
@@ -142,7 +144,7 @@ def names_a_secret(name: str, value: str, *, is_description: bool = False) -> bo
     `secretKey`, `secret.key` and `SECRET_KEY` are alike. With `is_description`, the map describes
     data rather than setting anything.
     """
-    if _PLAIN.fullmatch(value) or _is_reference(value):
+    if _PLAIN.fullmatch(value) or _is_reference(value) or _OF_CATALOG.fullmatch(f"{name}={value}"):
         return False
     words = [word.casefold() for word in _WORD.findall(name)]
     while words and (words[-1] in _ENDINGS or words[-1].isdecimal()):
