@@ -291,7 +291,7 @@ def test_a_length_that_may_mean_two_things_is_not_guessed(length: str) -> None:
          "write a namespace and a name, such as shop.orders"),
         (spoilt(spoilt(output(), "spec.outputFolder.dataFormat", "DELTA"),
                 "spec.outputFolder.table", {"catalog": "lake", "name": "shop.orders"}),
-         "set dataFormat to ICEBERG, or leave table out: Delta is read by its place"),
+         "set dataFormat to ICEBERG, or leave table out; PARQUET has registerTable"),
         (spoilt(files("a"), "spec.hdfsLike.sourceUriGlobs", "file:///x/*.csv"),
          'write a list: `sourceUriGlobs: ["file:///x/*.csv"]`'),
         (spoilt(files("a"), "spec.hdfsLike.sourceUriGlobs", 'a"b'),

@@ -306,19 +306,13 @@ def test_secret_is_seen_wherever_it_stands_and_never_shown(place: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("password", CANARY),
-        ("javax.jdo.option.ConnectionPassword", CANARY),
-        ("spark.ssl.keyStorePassword", "changeit"),
-        ("fs.s3a.access.key", CANARY),
-        ("secretKey", CANARY),
-        ("API_KEY", CANARY),
-        ("auth-token", CANARY),
-        ("parquet.encryption.key.list", "k:AAEC"),
-        ("spark.authenticate.secret", CANARY),
-        ("spark.sql.catalog.lake.credential", f"env:{CANARY}"),
-        ("fs.s3a.secret.key", "env:S3_KEY"),
+        ("password", CANARY), ("javax.jdo.option.ConnectionPassword", CANARY),
+        ("spark.ssl.keyStorePassword", "changeit"), ("fs.s3a.access.key", CANARY),
+        ("secretKey", CANARY), ("API_KEY", CANARY), ("auth-token", CANARY),
+        ("parquet.encryption.key.list", "k:AAEC"), ("spark.authenticate.secret", CANARY),
+        ("spark.sql.catalog.lake.credential", f"env:{CANARY}"), ("fs.s3a.secret.key", "env:S3_KEY"),
     ],
-)
+)  # fmt: skip
 def test_names_of_settings_mark_secrets(name: str, value: str) -> None:
     assert names_a_secret(name, value)
 
@@ -326,21 +320,14 @@ def test_names_of_settings_mark_secrets(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("password", ""),
-        ("password", "${DB_PASSWORD}"),
-        ("secret", "true"),
+        ("password", ""), ("password", "${DB_PASSWORD}"), ("secret", "true"),
         ("fs.s3a.aws.credentials.provider", "com.example.Provider"),
-        ("hadoop.security.credential.provider.path", "jceks://hdfs/x"),
-        ("maxTokens", "many"),
-        ("tokenizer", "whitespace"),
-        ("primaryKey", "id"),
-        ("sort.key", "a,b"),
-        ("keyLabel", "prices"),
-        ("passenger", "x1"),
-        ("header", "true"),
+        ("hadoop.security.credential.provider.path", "jceks://hdfs/x"), ("maxTokens", "many"),
+        ("tokenizer", "whitespace"), ("primaryKey", "id"), ("sort.key", "a,b"),
+        ("keyLabel", "prices"), ("passenger", "x1"), ("header", "true"),
         ("spark.sql.catalog.lake.credential", "env:LAKE_CREDENTIAL"),
     ],
-)
+)  # fmt: skip
 def test_ordinary_settings_are_none(name: str, value: str) -> None:
     assert not names_a_secret(name, value)
 

@@ -384,8 +384,7 @@ def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given
     name = str(loc[-1]) if loc and isinstance(loc[-1], str) else ""
     if not name or is_secret(loc):
         return ""
-    parent = target_at(model, loc[:-1])
-    is_required = parent is not None and (name, True) in fields_of(parent)
+    is_required = (name, True) in fields_of(target_at(model, loc[:-1]) or ApiModel)
     return (
         long_form(target_at(model, loc), name, given)
         or _reference_hint(given)
@@ -504,9 +503,7 @@ def _reference_hint(given: object) -> str:
 def _quoting_hint(details: ErrorDetails, node: Node | None, loc: tuple[Segment, ...]) -> str:
     """Text that YAML takes for something else, because it is not in quotes."""
     given: JsonValue = details["input"]
-    if details["type"] != "string_type" or isinstance(given, dict | list) or is_secret(loc):
+    if details["type"] != "string_type" or isinstance(given, dict | list | None) or is_secret(loc):
         return ""
-    if given is None:
-        return "give a value, or leave the field out"
     scalar = scalar_at(node, loc) if node is not None else None
     return f'put it in quotes: "{json.dumps(given) if scalar is None else scalar.text}"'

@@ -250,9 +250,7 @@ class OutputFolder(ApiModel):
                 "only an output with dataFormat ICEBERG can be a table of a catalog",
                 found=f"table {self.table} and dataFormat {self.data_format}",
                 expected="dataFormat ICEBERG",
-                hint="set dataFormat to ICEBERG, or leave table out: Delta is read by its place"
-                if self.data_format is DataFormat.DELTA
-                else "set dataFormat to ICEBERG, or use registerTable for files",
+                hint="set dataFormat to ICEBERG, or leave table out; PARQUET has registerTable",
             )
         return self
 

@@ -81,8 +81,6 @@ _PLAIN = re.compile(r"\s*+|true|false|yes|no|none|null|-?[0-9.]+", re.IGNORECASE
 """Values that are no secret under any name: answers and numbers."""
 _OF_CATALOG = re.compile(r"spark\.sql\.catalog\..*=env:[A-Za-z_][A-Za-z0-9_]*")
 """Settings of catalogs, with a variable of the run as their value."""
-_A_WORD = re.compile(r"[A-Za-z_-]*")
-"""A word, as descriptions have them."""
 _LONGEST_LOOKED_AT = 8192
 """Characters of one text: more than any setting has. Queries are longer, and hold no settings."""
 
@@ -152,7 +150,7 @@ def names_a_secret(name: str, value: str, *, is_description: bool = False) -> bo
     keys = (b == "key" and a in _KINDS_OF_KEY for a, b in pairwise(words))
     if is_description:
         is_named = bool(words) and (words[-1] in _CREDENTIALS or words[-2:] == ["secret", "key"])
-        is_word = _A_WORD.fullmatch(value) is not None or len(value.split()) > 1
+        is_word = re.fullmatch("[A-Za-z_-]*", value) is not None or len(value.split()) > 1
         return is_named and len(value) >= 6 and not is_word
     return bool(words) and (words[-1] in _SECRETS or any(keys))
 
