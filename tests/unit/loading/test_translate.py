@@ -124,7 +124,7 @@ KEY = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
         ),
         pytest.param(
             spoilt(files("a"), "metadata.name", None), "SL112", "metadata.name",
-            ["nothing (null)", "give a value"], id="null",
+            ["nothing (null)", "give `name` a value"], id="null",
         ),
     ],
 )  # fmt: skip
