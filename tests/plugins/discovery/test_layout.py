@@ -116,6 +116,8 @@ def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
         ("log_2026-02-0{}_{:02}", range(24), Unit.HOUR, False),
         ("log_2026-02-0{}T{:02}", range(3), Unit.HOUR, False),
         ("log_2026020{}T{:02}30", range(3), Unit.SECOND, False),
+        ("log_2026-02-0{}_{:02}h", range(8, 21), Unit.HOUR, False),
+        ("log_2026020{}T{:02}h30m15s", range(3), Unit.SECOND, False),
         ("log_2026-02-0{}-{:02}", range(8, 21), Unit.DAY, True),
         ("log_2026020{}_{:02}30", range(24), Unit.DAY, True),
         ("log_2026-02-0{}-{:02}", range(8), Unit.DAY, False),

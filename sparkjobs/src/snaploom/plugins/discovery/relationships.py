@@ -58,6 +58,10 @@ _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
+_SCATTERED = 0.1
+"""Density of keys up to which numbers are there by no chance."""
+_FEWEST_MISSING = 0.2
+"""Share of the numbers between that a denser key lacks, which a column of others would have."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
 
@@ -319,7 +323,8 @@ def _objection(
         return f"texts of {target.name} are as long as descriptions"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
-    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
+    has_id = column_words(column.name, child.prefix).has_id
+    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main, has_id=has_id):
         return "names have nothing in common, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
         return f"it is the key of {child.name} itself"
@@ -480,7 +485,9 @@ def _names_own_table(
     return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
 
 
-def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
+def _is_distinctive(
+    column: ColumnProfile, target: ColumnProfile, is_main: bool, *, has_id: bool
+) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
     if not is_main or column.type.family is not target.type.family:
         return False
@@ -491,4 +498,9 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    return not is_sequence(target) and target.density < 0.1 and values >= MANY_NUMBERS
+    if is_sequence(target) or values < MANY_NUMBERS or column.low is None or column.high is None:
+        return False
+    if target.density < _SCATTERED or not has_id or column.is_unique:
+        return target.density < _SCATTERED
+    missing = 1 - target.values.share_between(column.low, column.high)
+    return missing >= _FEWEST_MISSING and values * missing >= MANY_NUMBERS
