@@ -75,11 +75,7 @@ def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "months",
-    [
-        {1: (6, 7, 8, 10, 13)},
-        {1: (2, 3, 4, 5, 9, 30), 2: (1, 2)},
-        {2: range(1, 29)},
-    ],
+    [{1: (6, 7, 8, 10, 13)}, {1: (2, 3, 4, 5, 9, 30), 2: (1, 2)}, {2: range(1, 29)}],
     ids=["a day is missing", "two months", "a whole month"],
 )
 @pytest.mark.parametrize("folder", ["2026/{:02}", "year=2026/month={}"])

@@ -58,10 +58,9 @@ _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
-_SCATTERED = 0.1
-"""Density of keys up to which numbers are there by no chance."""
-_FEWEST_MISSING = 0.2
-"""Share of the numbers between that a denser key lacks, which a column of others would have."""
+_MISSING, _MOST_MISSING = 0.2, 0.9
+"""Shares of the numbers in its range that a key lacks, from which a column of other numbers would
+have some of these: one that is called as a key, and any."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
 
@@ -323,8 +322,7 @@ def _objection(
         return f"texts of {target.name} are as long as descriptions"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
-    has_id = column_words(column.name, child.prefix).has_id
-    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main, has_id=has_id):
+    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
         return "names have nothing in common, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
         return f"it is the key of {child.name} itself"
@@ -485,9 +483,7 @@ def _names_own_table(
     return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
 
 
-def _is_distinctive(
-    column: ColumnProfile, target: ColumnProfile, is_main: bool, *, has_id: bool
-) -> bool:
+def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
     if not is_main or column.type.family is not target.type.family:
         return False
@@ -500,7 +496,7 @@ def _is_distinctive(
         return is_code and enough and not column.is_unique
     if is_sequence(target) or values < MANY_NUMBERS or column.low is None or column.high is None:
         return False
-    if target.density < _SCATTERED or not has_id or column.is_unique:
-        return target.density < _SCATTERED
     missing = 1 - target.values.share_between(column.low, column.high)
-    return missing >= _FEWEST_MISSING and values * missing >= MANY_NUMBERS
+    is_called_key = column_words(column.name).has_id and not column.is_unique
+    least = _MISSING if is_called_key else _MOST_MISSING
+    return missing >= least and values * missing >= MANY_NUMBERS / 2

@@ -25,7 +25,6 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
-    MOST_COLUMNS,
     NULL_TEXTS,
     CsvFormat,
     NotRecognised,
@@ -407,8 +406,6 @@ def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
 _DEEPEST = 50
 """Objects and arrays in others."""
 _FEWEST_KEYS = 3
-_MANY_KEYS = 8
-"""Keys from which objects of several files have records by key: fewer are parts of one record."""
 _OF_ALL = 0.5
 """Share of objects with the commonest key up to which keys differ, as those of maps do."""
 
@@ -442,9 +439,6 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     names = _keys(scratch, table, "v")
     if not names:
         raise NotRecognised("no records")
-    remark = _records_by_key(scratch, table, len(names), len(texts))
-    if remark and len(names) > MOST_COLUMNS:
-        raise NotRecognised(remark)
     refuse_width(len(names))
     apart = _taken_apart(scratch, table, "v", list(names), f", {SNAPSHOT}, {FILE}")
     columns = [
@@ -452,33 +446,21 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         for place, name in enumerate(names)
         for kind in [_json_type(scratch, apart, f"c{place}", 0)]
     ]
+    is_by_key = _has_records_by_key([kind.data_type for _, kind, _ in columns])
+    is_one = is_by_key and scratch.number(f"SELECT count(*) FROM {table}") == len(texts)
     scratch.run(f"DROP TABLE {table}")
-    return _Table(columns, apart, form.options, notes=(remark,) if remark else ())
+    return _Table(columns, apart, form.options, notes=(_BY_KEY.format(len(columns)),) * is_one)
 
 
-def _records_by_key(scratch: Scratch, table: str, keys: int, files: int) -> str:
-    """The remark that files are objects of records by key, which are no rows; else empty."""
-    fewest = _FEWEST_KEYS if files == 1 else _MANY_KEYS
-    if keys < fewest - 1 or scratch.number(f"SELECT count(*) FROM {table}") > files:
-        return ""
-    records = scratch.name()
-    scratch.run(
-        f"CREATE TABLE {records} AS SELECT unnest(CASE json_type(v) WHEN 'ARRAY' THEN "
-        f"json_extract(v, '$[*]') ELSE [v] END) AS v FROM "
-        f"(SELECT unnest(json_extract(v, '$.*')) AS v FROM {table})"
-    )
-    (kinds,) = scratch.all(
-        f"SELECT count(*), count(*) FILTER (json_type(v) <> 'OBJECT') FROM {records}"
-    )
-    count, others = (int(str(number)) for number in kinds)
-    fields = _keys(scratch, records, "v") if count >= fewest and not others else {}
-    scratch.run(f"DROP TABLE {records}")
-    if not fields or sum(fields.values()) < _OF_ALL * count * len(fields):
-        return ""
-    return (
-        f"it is one object with {count:,} records below {keys:,} keys, so that all are one row: "
-        "write a list of them, each with its key in a field, to join them"
-    )
+_BY_KEY = "one row, whose {:,} keys have records: write a list of these, each with its key, to join"
+
+
+def _has_records_by_key(types: Sequence[DataType]) -> bool:
+    """Whether all columns have records, or lists of them, of about the same form."""
+    records = [each.array.element_type if each.array else each for each in types]
+    names = [field.name for each in records if each.struct for field in each.struct.fields_]
+    is_like = len(names) >= _OF_ALL * len(types) * len(set(names))
+    return all(each.struct for each in records) and len(types) > 1 and is_like
 
 
 def _not_json(message: str, texts: Sequence[_Text]) -> str:
