@@ -356,10 +356,7 @@ def test_foreign_keys_of_any_contract_are_relationships_of_their_tables(tmp_path
             "orders": [("billed_to", integer, long)],
         },
         "prices-customers-2": {"prices": [("ß", long, long)], "customers": [one]},
-        "prices-customers-3": {
-            "prices": [("ß", long, long)],
-            "customers": [("code", long, long)],
-        },
+        "prices-customers-3": {"prices": [("ß", long, long)], "customers": [("code", long, long)]},
     }
     *notes, last = result.err.splitlines()
     assert sorted(notes) == sorted(NOTES)

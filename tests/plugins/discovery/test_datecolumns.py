@@ -156,11 +156,7 @@ def test_days_that_could_be_meant_equally_are_named(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_days_of_a_column_are_read_as_the_engine_reads_them(
-    kind: ColumnType,
-    values: pa.Array,
-    unit: Unit,
-    time_format: TimeFormat,
-    pattern: str | None,
+    kind: ColumnType, values: pa.Array, unit: Unit, time_format: TimeFormat, pattern: str | None
 ) -> None:
     dates = column_dates(kind, values)
     assert (dates.unit, dates.time_format, dates.time_pattern) == (unit, time_format, pattern)

@@ -17,14 +17,7 @@ from hypothesis import strategies as st
 
 from snaploom.errors import SourceNotReadable
 from snaploom.plugins.discovery import samples
-from snaploom.plugins.discovery.dates import (
-    DATE,
-    DOUBLE,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    UNSIGNED,
-)
+from snaploom.plugins.discovery.dates import DATE, DOUBLE, LONG, STRING, TIMESTAMP, UNSIGNED
 from snaploom.plugins.discovery.discover import discover
 from snaploom.plugins.discovery.foundfiles import NotRecognised, csv_format, json_format
 from snaploom.plugins.discovery.profiles import SourceProfile
@@ -308,6 +301,21 @@ def test_keys_of_64_bits_without_a_sign_are_compared(tmp_path: Path) -> None:
     (tmp_path / "alerts.csv").write_text("alert_id,device_id\n" + rows)
     (one,) = discover([str(tmp_path)], "file:///model/").relationships.declared
     assert (one.child, one.parent, one.included.share) == ("alerts", "devices", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_by_key"),
+    [
+        ('{"a": {"x": 1, "y": 2}, "b": {"x": 3}}', True),
+        ('{"a": [{"x": 1}, {"x": 2}], "b": [{"x": 3}]}', True),
+        ('{"a": {"x": 1}, "b": {"y": 3}, "c": {"z": 4}}', False),
+        ('{"a": {"x": 1}, "b": {"x": 3}, "c": 4}', False),
+        ('{"a": {"x": 1}, "b": {"x": 3}}\n' * 2, False),
+    ],
+)
+def test_an_object_with_records_by_key_has_a_remark(tmp_path: Path, text, is_by_key):
+    notes = profile(tmp_path, a__json=text).notes
+    assert ["keys have records" in each for each in notes] == [True] * is_by_key
 
 
 def test_a_record_that_is_no_json_is_named(tmp_path: Path) -> None:

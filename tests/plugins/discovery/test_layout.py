@@ -75,11 +75,7 @@ def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "months",
-    [
-        {1: (6, 7, 8, 10, 13)},
-        {1: (2, 3, 4, 5, 9, 30), 2: (1, 2)},
-        {2: range(1, 29)},
-    ],
+    [{1: (6, 7, 8, 10, 13)}, {1: (2, 3, 4, 5, 9, 30), 2: (1, 2)}, {2: range(1, 29)}],
     ids=["a day is missing", "two months", "a whole month"],
 )
 @pytest.mark.parametrize("folder", ["2026/{:02}", "year=2026/month={}"])
@@ -116,6 +112,8 @@ def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
         ("log_2026-02-0{}_{:02}", range(24), Unit.HOUR, False),
         ("log_2026-02-0{}T{:02}", range(3), Unit.HOUR, False),
         ("log_2026020{}T{:02}30", range(3), Unit.SECOND, False),
+        ("log_2026-02-0{}_{:02}h", range(8, 21), Unit.HOUR, False),
+        ("log_2026020{}T{:02}h30m15s", range(3), Unit.SECOND, False),
         ("log_2026-02-0{}-{:02}", range(8, 21), Unit.DAY, True),
         ("log_2026020{}_{:02}30", range(24), Unit.DAY, True),
         ("log_2026-02-0{}-{:02}", range(8), Unit.DAY, False),

@@ -64,6 +64,17 @@ def test_what_a_person_does_refers_to_the_table_of_persons(tmp_path: Path, colum
     assert links == [((column,), "users")]
 
 
+@pytest.mark.parametrize(("step", "number"), [(3, 2), (1, 0)])
+def test_only_keys_with_gaps_are_found_by_values(tmp_path: Path, step: int, number: int) -> None:
+    keys = [100_000 + n // 2 * step + n % 2 for n in range(900)]
+    keyed = "".join(f"{key},t{key % 7}\n" for key in sorted({*keys}))
+    (tmp_path / "entrants.csv").write_text("entrant_id,town\n" + keyed)
+    matches = "".join(f"{n},{keys[n * 7 % 800]},{keys[n * 11 % 800]}\n" for n in range(1_600))
+    (tmp_path / "matches.csv").write_text(f"match_id,winner_id,loser_id\n{matches}")
+    found = discover([str(tmp_path)], "file:///m/")
+    assert [len(found.relationships.declared), len(found.guesses)] == [number, number]
+
+
 def test_of_two_tables_of_persons_none_is_taken(tmp_path: Path) -> None:
     for name in ("users", "employees", "posts"):
         column = "author_id" if name == "posts" else "age"

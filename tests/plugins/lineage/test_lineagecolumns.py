@@ -32,9 +32,7 @@ from snaploom.run.runevents import ReadColumns, WovenColumns
 
 
 def lineage(
-    raws: list[Raw],
-    sources: Mapping[str, ReadColumns] | None = None,
-    woven: Raw | None = None,
+    raws: list[Raw], sources: Mapping[str, ReadColumns] | None = None, woven: Raw | None = None
 ) -> ColumnLineage:
     resources = parsed(raws)
     bundle = bundle_for("OutputDataset", "wide", resources)
@@ -150,8 +148,7 @@ def test_a_copy_comes_from_the_same_column() -> None:
         change("^town$", cast={"dataType": {"long": {}}}),
     )
     woven = struct(
-        data=struct(name="string"),
-        address=struct(data=struct(city="string", town="long")),
+        data=struct(name="string"), address=struct(data=struct(city="string", town="long"))
     )
     address = read(customer_id="long", town="string")
     found = flattened(lineage(raws, {"": CUSTOMER, "address": address}, woven))

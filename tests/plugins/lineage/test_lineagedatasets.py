@@ -105,14 +105,8 @@ def table(driver: str, reference: str, **address: Any) -> dict[str, Any]:
             table("POSTGRESQL", "sales.orders", host="db", port=6432),
             by_rules(Postgres("db", "6432", "shop", "sales", "orders")),
         ),
-        (
-            table("MYSQL", "orders", host="db"),
-            by_rules(MySQL("db", "3306", "shop", "orders")),
-        ),
-        (
-            table("MYSQL", "shop.orders", host="db"),
-            by_rules(MySQL("db", "3306", "shop", "orders")),
-        ),
+        (table("MYSQL", "orders", host="db"), by_rules(MySQL("db", "3306", "shop", "orders"))),
+        (table("MYSQL", "shop.orders", host="db"), by_rules(MySQL("db", "3306", "shop", "orders"))),
         (
             table("ORACLE", "SALES.ORDERS", host="db"),
             by_rules(Oracle("db", "1521", "shop", "SALES", "ORDERS")),

@@ -209,11 +209,7 @@ def test_progress_is_not_sent(event: Event) -> None:
 
 @pytest.mark.parametrize(
     ("phase", "expected"),
-    [
-        (RunPhase.SUCCEEDED, "COMPLETE"),
-        (RunPhase.FAILED, "FAIL"),
-        (RunPhase.INTERRUPTED, "ABORT"),
-    ],
+    [(RunPhase.SUCCEEDED, "COMPLETE"), (RunPhase.FAILED, "FAIL"), (RunPhase.INTERRUPTED, "ABORT")],
 )
 def test_a_run_ends_as_in_its_report(phase: RunPhase, expected: str) -> None:
     message = "" if phase is RunPhase.SUCCEEDED else "the folder is full"

@@ -219,12 +219,7 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
         else replace(each, is_unique=scratch.is_unique(each.values, snapshot))
         for each in profile.columns
     )  # fmt: skip
-    return replace(
-        profile,
-        columns=columns,
-        snapshot=snapshot,
-        snapshot_column=found,
-    )
+    return replace(profile, columns=columns, snapshot=snapshot, snapshot_column=found)
 
 
 # Sources that have a row for each change, of which a row finds the one that held at its own time.

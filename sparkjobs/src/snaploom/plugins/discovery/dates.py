@@ -166,6 +166,7 @@ _PARTS = {
     "L": f"(?<!{_LETTER})(?P<letters>W|w|KW|kw)", "Q": f"(?<!{_LETTER})(?P<letters>[Qq])[1-4]",
     "R": f"[1-4](?P<letters>[Qq])(?!{_LETTER})", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
     "T": r"(?P<time>[T_ -][0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}Z?"
+         r"|[T_ -][0-9]{2}h(?:[0-9]{2}(?:m(?:[0-9]{2}s)?)?)?(?![a-z])"
          r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?",
     "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
@@ -315,7 +316,7 @@ def _marks(match: re.Match[str]) -> tuple[str, ...]:
     groups = match.groupdict()
     separator, letters, time = (groups.get(name) or "" for name in ("s", "letters", "time"))
     units = iter(("HH", "mm", "ss"))
-    pattern = re.sub("[0-9]{2}", lambda _: next(units), re.sub("[TZ]", r"'\g<0>'", time))
+    pattern = re.sub("[0-9]{2}", lambda _: next(units), re.sub("[TZhms]", r"'\g<0>'", time))
     return separator, letters, pattern
 
 

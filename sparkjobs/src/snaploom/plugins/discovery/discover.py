@@ -48,8 +48,7 @@ def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
     files = {
         "sources.yaml": _file(found.sources, [*about, *_left_out(found.left_out)]),
         "relationships.yaml": _file(
-            found.relationships,
-            ["Which columns mean the same entity, best evidence first."],
+            found.relationships, ["Which columns mean the same entity, best evidence first."]
         ),
         "output.yaml": _file([found.output], []),
     }
@@ -230,12 +229,8 @@ def discover(
         for address in (*addresses, *in_files.values())
         for is_file in [address.driver is JdbcDriver.DUCKDB]
     ]
-    profiles, unread = profiles_of(
-        layouts,
-        meter,
-        table_folders(files),
-        [(address, content.tables) for address, content in databases],
-    )
+    tables = [(address, content.tables) for address, content in databases]
+    profiles, unread = profiles_of(layouts, meter, table_folders(files), tables)
     of_databases = (each for _, content in databases for each in content.left_out)
     left_out = (*listing.left_out, *others, *no_tables, *of_databases, *unread)
     if not profiles:
@@ -269,11 +264,11 @@ def discover(
     guesses = (*guesses, *unanswered)
     if found.declared != by_key:
         tree = propose_tree(profiles, found, tree.root.table, depth)
-    rooted = tuple(
+    dated = (
         datecolumns.with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
-    rooted = tuple(datecolumns.with_answer(profile, ask) for profile in rooted)
+    rooted = tuple(datecolumns.with_answer(profile, ask) for profile in dated)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *found.stopped, *declared.left_out))
     return Discovery(
@@ -327,23 +322,14 @@ def _as_of_question(
 
 
 def _as_of_guess(one: Relationship) -> foundfiles.Guess:
-    return foundfiles.Guess(
-        what=f"{one.parent} as of each row's time in {one.child}",
-        chosen="no join",
-        others=(),
-        evidence=one.evidence,
-        change="in relationships.yaml remove the mark of one line",
-    )
+    what = f"{one.parent} as of each row's time in {one.child}"
+    change = "in relationships.yaml remove the mark of one line"
+    return foundfiles.Guess(what, "no join", (), one.evidence, change)
 
 
 def _root_guess(chosen: str, other: str) -> foundfiles.Guess:
-    return foundfiles.Guess(
-        what="each row of the output is one of",
-        chosen=chosen,
-        others=(other,),
-        evidence="from both as many sources are reached",
-        change=f"--root {other}",
-    )
+    what, evidence = "each row of the output is one of", "from both as many sources are reached"
+    return foundfiles.Guess(what, chosen, (other,), evidence, change=f"--root {other}")
 
 
 def _wanted(
@@ -361,10 +347,9 @@ def _wanted(
             hint="name fewer",
         )
     others = sorted(profile.name for profile in profiles if profile.name not in kept)
-    reason = (
-        (foundfiles.LeftOut(", ".join(others), "not asked for (--only, --not)"),) if others else ()
-    )
-    return tuple(profile for profile in profiles if profile.name in kept), reason
+    left_out = foundfiles.LeftOut(", ".join(others), "not asked for (--only, --not)")
+    kept_profiles = tuple(profile for profile in profiles if profile.name in kept)
+    return kept_profiles, (left_out,) if others else ()
 
 
 def named(name: str, profiles: Sequence[SourceProfile], option: str) -> str:

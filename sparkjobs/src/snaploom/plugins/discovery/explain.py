@@ -38,17 +38,17 @@ def explained(found: Discovery, wanted: str) -> Iterator[str]:
     for one in found.relationships.declared:
         if one.child == child.name and column.name in one.child_columns:
             yield f"declared: {one.evidence}"
-    verdicts = [
+    verdicts = (
         judge(child, column, parent, target, found.relationships.primary)
         for parent in found.profiles
         for target in parent.columns
         if column.may_be_key and target.may_be_key and (child, column) != (parent, target)
-    ]
-    shown = [
-        verdict
-        for verdict in sorted(verdicts, key=lambda v: (not v.is_strong, v.found.order))
-        if verdict.found.likeness >= LIKE_NAME or verdict.found.included.share >= _WORTH_A_LINE
-    ]
+    )
+    likely = (
+        v for v in verdicts
+        if v.found.likeness >= LIKE_NAME or v.found.included.share >= _WORTH_A_LINE
+    )  # fmt: skip
+    shown = sorted(likely, key=lambda v: (not v.is_strong, v.found.order))
     if not shown:
         yield "no column of another source has a like name, or half of its values"
     for verdict in shown[:MOST_CANDIDATES]:
@@ -112,25 +112,22 @@ def _spelling(column: ColumnProfile, target: ColumnProfile) -> str:
     each = list(explanations(mine, theirs))
     if not each:
         return ""
-    better = [
-        f"{percent(one.share)} with {', '.join(one.steps)}"
-        for one in each
-        if one.share > one.as_written
-    ]
+    helping = (one for one in each if one.share > one.as_written)
+    better = [f"{percent(one.share)} with {', '.join(one.steps)}" for one in helping]
     others = "no more with others" if better else "no more with any normalize"
     return f"spelling: {percent(each[0].as_written)} as written, {', '.join([*better, others])}"
 
 
 def _outcome(found: Discovery, verdict: Verdict) -> str:
     one, all_ = verdict.found, found.relationships
-    if any(_is_same(one, other) for other in all_.declared):
+    if _ends(one) in map(_ends, all_.declared):
         return "declared"
     if not verdict.is_strong:
         return f"stopped: {verdict.stopped}"
     taken = next((r for r in all_.declared if _source(r) == _source(one)), None)
     if taken is not None:
         return f"stopped: {taken.target} is likelier"
-    if any(_is_same(one, other) for other in all_.weak):
+    if _ends(one) in map(_ends, all_.weak):
         return "not declared: too close to another candidate; it stands in relationships.yaml"
     if any(_source(r) == (one.parent, one.parent_columns) and r.parent == one.child
            for r in all_.declared):  # fmt: skip
@@ -142,7 +139,5 @@ def _source(one: Relationship) -> tuple[str, tuple[str, ...]]:
     return one.child, one.child_columns
 
 
-def _is_same(one: Relationship, other: Relationship) -> bool:
-    return _source(one) == _source(other) and (
-        (one.parent, one.parent_columns) == (other.parent, other.parent_columns)
-    )
+def _ends(one: Relationship) -> tuple[object, ...]:
+    return *_source(one), one.parent, one.parent_columns

@@ -184,7 +184,7 @@ def refuse_width(columns: int) -> None:
         NotRecognised: there are more.
     """
     if columns > MOST_COLUMNS:
-        raise NotRecognised(f"more than {MOST_COLUMNS:,} columns, and a source has no more")
+        raise NotRecognised(f"more than {MOST_COLUMNS:,} columns or keys, and a source has no more")
 
 
 def encoding_of(head: bytes) -> str:

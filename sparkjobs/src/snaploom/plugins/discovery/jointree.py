@@ -98,12 +98,11 @@ def propose_tree(
         ),
         None,
     )  # fmt: skip
-    left_out = [*tree.left_out]
-    for name in sorted(set(by_name) - {node.table for node in nodes}):
-        if not any(each.what == name for each in left_out):
-            why = f"declared, but not in the output: no relationship leads to it from {chosen}"
-            left_out.append(foundfiles.LeftOut(name, why))
-    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
+    known = {node.table for node in nodes} | {each.what for each in tree.left_out}
+    unreached = ", ".join(sorted(by_name.keys() - known))
+    why = f"declared, but not in the output: no relationship leads there from {chosen}"
+    left_out = (*tree.left_out, *([foundfiles.LeftOut(unreached, why)] if unreached else ()))
+    return ProposedTree(tuple(nodes), tuple(others[:3]), left_out, close)
 
 
 def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationships) -> float:

@@ -61,10 +61,7 @@ class Choice:
         place = len(self.options) if self.chosen is None else self.options.index(self.chosen)
         why = f" ({self.stopped})" if self.stopped else ""
         return foundfiles.Question(
-            f"What does {self.options[0].source} refer to?{why}",
-            tuple(options),
-            place,
-            self.effect,
+            f"What does {self.options[0].source} refer to?{why}", tuple(options), place, self.effect
         )
 
     @property

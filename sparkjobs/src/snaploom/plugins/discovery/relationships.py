@@ -58,6 +58,9 @@ _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
+_MISSING, _MOST_MISSING = 0.2, 0.9
+"""Shares of the numbers in its range that a key lacks, from which a column of other numbers would
+have some of these: one that is called as a key, and any."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
 
@@ -491,4 +494,9 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    return not is_sequence(target) and target.density < 0.1 and values >= MANY_NUMBERS
+    if is_sequence(target) or values < MANY_NUMBERS or column.low is None or column.high is None:
+        return False
+    missing = 1 - target.values.share_between(column.low, column.high)
+    is_called_key = column_words(column.name).has_id and not column.is_unique
+    least = _MISSING if is_called_key else _MOST_MISSING
+    return missing >= least and values * missing >= MANY_NUMBERS / 2

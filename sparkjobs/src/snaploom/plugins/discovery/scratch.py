@@ -249,6 +249,11 @@ class Values:
         )
         return self._facts[3], tuple(shown)
 
+    def share_between(self, low: int, high: int) -> float:
+        """The share of the whole numbers from one to another that are values of its column."""
+        asked = f"SELECT count(*) FROM {self.keys} WHERE k0 BETWEEN {low} AND {high}"
+        return self.rows.scratch.number(asked) / (high - low + 1)
+
     def equal_rows(self, other: Values) -> int:
         """The rows that have the same in other columns of their source."""
         same = (

@@ -446,8 +446,21 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         for place, name in enumerate(names)
         for kind in [_json_type(scratch, apart, f"c{place}", 0)]
     ]
+    is_by_key = _has_records_by_key([kind.data_type for _, kind, _ in columns])
+    is_one = is_by_key and scratch.number(f"SELECT count(*) FROM {table}") == len(texts)
     scratch.run(f"DROP TABLE {table}")
-    return _Table(columns, apart, form.options)
+    return _Table(columns, apart, form.options, notes=(_BY_KEY.format(len(columns)),) * is_one)
+
+
+_BY_KEY = "one row, whose {:,} keys have records: write a list of these, each with its key, to join"
+
+
+def _has_records_by_key(types: Sequence[DataType]) -> bool:
+    """Whether all columns have records, or lists of them, of about the same form."""
+    records = [each.array.element_type if each.array else each for each in types]
+    names = [field.name for each in records if each.struct for field in each.struct.fields_]
+    is_like = len(names) >= _OF_ALL * len(types) * len(set(names))
+    return all(each.struct for each in records) and len(types) > 1 and is_like
 
 
 def _not_json(message: str, texts: Sequence[_Text]) -> str:
