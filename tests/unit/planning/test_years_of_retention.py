@@ -236,7 +236,7 @@ def test_age_counts_from_now_and_spares_the_latest() -> None:
 
 def test_creation_age_spares_the_latest_by_snapshot_time() -> None:
     rules = SnapshotAutoDelete(max_snapshot_creation_age=TimeOffset(day=2))
-    snapshots = [*held(1, created=9), *held(2, created=3), *held(3, created=2)]
+    snapshots = [*held(1, created=8), *held(2, created=7.9), *held(3, created=2)]
     assert gone(rules, snapshots, 10) == [2]
 
 
