@@ -280,24 +280,3 @@ def test_catchup_order_is_by_time() -> None:
     times = [at_day(2), at_day(1), at_day(3)]
     assert catchup_order(times, CatchupMode.OLDEST_FIRST) == (at_day(1), at_day(2), at_day(3))
     assert catchup_order(times, CatchupMode.NEWEST_FIRST) == (at_day(3), at_day(2), at_day(1))
-
-
-@given(
-    st.dictionaries(st.integers(0, 30), st.integers(0, 30)), st.integers(0, 12),
-    st.integers(0, 12), st.integers(-1, 6),
-)  # fmt: skip
-def test_rules_agree_with_reading_them_one_snapshot_at_a_time(snapshots, age, creation_age, old):
-    rules = SnapshotAutoDelete(
-        max_snapshot_age=TimeOffset(day=age),
-        max_snapshot_creation_age=TimeOffset(day=creation_age),
-        max_old_snapshots=old,
-    )
-    expected = []
-    for time, created in sorted(snapshots.items()):
-        newer = sum(other > time for other in snapshots)
-        too_old = age > 0 and time < 30 - age
-        long_published = creation_age > 0 and created < 30 - creation_age
-        if newer and (too_old or long_published or (old >= 0 and newer > old)):
-            expected.append(time)
-    given_snapshots = [HeldSnapshot(at_day(t), at_day(c)) for t, c in snapshots.items()]
-    assert gone(rules, given_snapshots, 30) == expected
