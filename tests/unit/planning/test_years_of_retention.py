@@ -248,9 +248,10 @@ def test_months_are_made_of_what_weeks_keep() -> None:
         assert sorted(set(range(70)) - set(removed)) == [0, 35, 63, 69]
 
 
-def test_a_tier_of_no_age_thins_everything_but_the_latest() -> None:
-    tier = Tier(older_than=TimeOffset(), keep_one_every=TimeOffset(week=1))
-    assert gone(SnapshotAutoDelete(tiers=(tier,)), held(*range(6)), 9) == [1, 2, 3, 4]
+@pytest.mark.parametrize(("age", "expected"), [(0, [1, 2, 3, 4]), (2, [1, 2])])
+def test_a_tier_thins_what_is_older_than_its_age_but_the_latest(age, expected) -> None:
+    tier = Tier(older_than=TimeOffset(day=age), keep_one_every=TimeOffset(week=1))
+    assert gone(SnapshotAutoDelete(tiers=(tier,)), held(*range(6)), 5) == expected
 
 
 def test_while_a_run_has_more_to_publish_nothing_goes_that_would_come_back_into_its_own() -> None:
@@ -260,6 +261,11 @@ def test_while_a_run_has_more_to_publish_nothing_goes_that_would_come_back_into_
         assert list(removals_before(coming, rules, there, at_day(9), DAYS)) == expected
     [removal] = removals_before([at_day(3)], rules, held(1, 2, 4), at_day(9), DAYS)
     assert removal.time == at_day(1)
+    # With day 9 the number takes day 5, and day 7 is the first of its ten days.
+    tier = Tier(older_than=TimeOffset(), keep_one_every=TimeOffset(day=10))
+    thinned = SnapshotAutoDelete(max_old_snapshots=2, tiers=(tier,))
+    assert gone(thinned, held(5, 7, 10), 21) == [7]
+    assert removals_before([at_day(9)], thinned, held(5, 7, 10), at_day(21), DAYS) == ()
 
 
 def test_a_removal_names_its_rule() -> None:
