@@ -32,7 +32,6 @@ FORBIDDEN = re.compile(
     r"/(?:work|root|home|Users)/|/tmp/(?!snaploom)|https?://(?!keepachangelog|semver)\S*"
     r"(?:pypi|pythonhosted|npmjs|docker|quay|maven)",
 )
-FOR_DEVELOPERS = re.compile(r"\b(?:rules?\s+[WSRP]|decisions? )\d")
 
 
 def pages(*, of: str = "") -> pytest.MarkDecorator:

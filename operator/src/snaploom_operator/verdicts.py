@@ -163,11 +163,8 @@ class _Job:
 class TextWorkers:
     """A pool of worker processes; `running_workers` creates one and closes it."""
 
-    def __init__(
-        self, program: Sequence[str] = WORKER, processes: int = PROCESSES, seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, program: Sequence[str] = WORKER, seconds: float = SECONDS) -> None:
         self._program = program
-        self._processes = processes
         self._seconds = seconds
         self._cache = VerdictCache()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
@@ -215,7 +212,7 @@ class TextWorkers:
         self._idle.clear()
 
     def _begin(self) -> None:
-        while sum(self._busy.values()) < self._processes and (chosen := self._next()) is not None:
+        while sum(self._busy.values()) < PROCESSES and (chosen := self._next()) is not None:
             namespace, job = chosen
             self._busy[namespace] = self._busy.get(namespace, 0) + 1
             task = asyncio.create_task(self._work(namespace, job))
@@ -224,7 +221,7 @@ class TextWorkers:
 
     def _next(self) -> tuple[str, _Job] | None:
         """The next text of the longest waiting namespace that may have another worker."""
-        most = max(1, self._processes - 1)
+        most = max(1, PROCESSES - 1)
         for namespace in list(self._waiting):
             jobs = self._waiting[namespace]
             while jobs and jobs[0].verdict.done():  # its caller was cancelled

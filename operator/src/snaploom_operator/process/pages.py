@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,18 +44,15 @@ async def running_pages(
     process: Process[Pages],
     cluster: Cluster,
     settings: OperatorSettings,
-    *,
-    host: str | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Pages]:
-    """Serve pages at an address, or all, until the end of the context.
+    """Serve pages until the end of the context.
 
     Raises:
         SettingsInvalid: a port is in use or not allowed.
     """
     store = Store()
     metrics = PagesMetrics(CollectorRegistry())
-    feed = Feed(store, cluster, SHOWN_KINDS, settings.watch_namespaces, clock)
+    feed = Feed(store, cluster, SHOWN_KINDS, settings.watch_namespaces, time.monotonic)
     metrics.show_cache(lambda: feed.age)
     folder = settings.pages.certificate_folder
     certificate = ServedCertificate(Path(folder), lambda expiry: None) if folder else None
@@ -64,7 +61,7 @@ async def running_pages(
     def trouble() -> str:
         return readiness.trouble
 
-    server = PageServer(store, Access(cluster, metrics.reviewed, clock), metrics, trouble)
+    server = PageServer(store, Access(cluster, metrics.reviewed), metrics, trouble)
     async with AsyncExitStack() as stack:
         process.spawn("list", feed.follow(settings.resync_seconds))
         if certificate is not None:
@@ -74,13 +71,13 @@ async def running_pages(
         pages = Pages(
             feed,
             port=await stack.enter_async_context(
-                serving(server.application(), host, settings.pages.port, tls)
+                serving(server.application(), None, settings.pages.port, tls)
             ),
             readiness_port=await stack.enter_async_context(
-                serving(readiness_application(trouble), host, settings.readiness_port)
+                serving(readiness_application(trouble), None, settings.readiness_port)
             ),
             metrics_port=await stack.enter_async_context(
-                serving(metrics_application(metrics.registry), host, settings.metrics_port)
+                serving(metrics_application(metrics.registry), None, settings.metrics_port)
             ),
         )
         _log.info("pages are served on port %d", pages.port)

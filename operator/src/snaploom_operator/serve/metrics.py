@@ -158,13 +158,10 @@ one may be lost with its connection."""
 
 
 class Recoveries:
-    """Counts and logs recoveries; `clock` has monotonic seconds."""
+    """Counts and logs recoveries."""
 
-    def __init__(
-        self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
-        self._clock = clock
         self._unanswered = 0
         self._unanswered_since = 0.0
         self._reachable = gauge(
@@ -193,14 +190,14 @@ class Recoveries:
         """Record a request that was answered, with any code."""
         if self._unanswered >= UNANSWERED:
             self._reachable.set(1)
-            away = self._clock() - self._unanswered_since
+            away = time.monotonic() - self._unanswered_since
             _log.warning("the API server is reachable again after %.0f s", away)
         self._unanswered = 0
 
     def not_answered(self) -> None:
         """Record a request that was not answered."""
         if self._unanswered == 0:
-            self._unanswered_since = self._clock()
+            self._unanswered_since = time.monotonic()
         self._unanswered += 1
         if self._unanswered == UNANSWERED:
             self._reachable.set(0)

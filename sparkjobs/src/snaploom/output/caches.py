@@ -300,8 +300,8 @@ class SubtreeStore:
             else:
                 self._store.delete([file.path for file in files])
 
-    def remove_unused(self, kept_for: int = KEPT_FOR) -> int:
-        """Remove subtrees unused for nanoseconds, by the store's own clock; returns their number.
+    def remove_unused(self) -> int:
+        """Remove subtrees unused for `KEPT_FOR`, by the store's own clock; returns their number.
 
         Call it after this run has taken or written one: the newest mark gives the time.
         """
@@ -313,7 +313,7 @@ class SubtreeStore:
                 keys[match[1]].append(info.key)
                 newest[match[1]] = max(newest.get(match[1], info.modified), info.modified)
         present = max(newest.values(), default=EpochNanos(0))
-        unused = [name for name, time in newest.items() if present - time > kept_for]
+        unused = [name for name, time in newest.items() if present - time > KEPT_FOR]
         for name in unused:
             self._store.delete([f"{name}.json"])
             self._store.delete(keys[name])

@@ -310,14 +310,14 @@ def format_entry(entry: Entry) -> bytes:
     return document
 
 
-def parse_entry(document: bytes, name: str, bounds: documents.Bounds = documents.ENTRY) -> Entry:
-    """Parse an entry; `name` is the file, for messages, and `bounds` are of its kind.
+def parse_entry(document: bytes, name: str) -> Entry:
+    """Parse an entry; `name` is the file, for messages.
 
     Raises:
         FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is no valid entry.
     """
-    documents.parse_versioned(document, name, bounds, documents.NEWEST_ENTRY)
+    documents.parse_versioned(document, name, documents.ENTRY, documents.NEWEST_ENTRY)
     try:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:

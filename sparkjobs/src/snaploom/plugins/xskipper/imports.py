@@ -48,7 +48,7 @@ from snaploom.skipping.lifecycle.interchange import (
     ImportResult,
     Written,
 )
-from snaploom.skipping.lifecycle.operations import USUAL, Timing, available, declared, silent
+from snaploom.skipping.lifecycle.operations import USUAL, available, declared, silent
 from snaploom.skipping.stores.port import IndexStore, StoredState
 
 # Conversion of rows from and to the Parquet metadata store.
@@ -292,11 +292,10 @@ def import_index(
     *,
     is_trusted: bool = False,
     progress: declaration.Progress = silent,
-    timing: Timing = USUAL,
 ) -> ImportResult:
     """Make a new index from a metadata store, in one commit; untrusted rows are verified."""
     _refuse_other_table(metadata, target.target)
-    state = _vacant(store.read(), store, timing)
+    state = _vacant(store.read(), store)
     plan = plan_import(metadata, target.column, lambda number: f"i{state.next_index + number}")
     indexes = tuple(index for _, index in plan.indexes)
     if not indexes:
@@ -317,10 +316,10 @@ def import_index(
     segments = tuple(store.write_rows([imported.rows], definition))
 
     def build(current: StoredState) -> StoredState:
-        before = _vacant(current, store, timing)
+        before = _vacant(current, store)
         if before.next_index != state.next_index:
             raise _taken(store)
-        at = timing.clock()
+        at = USUAL.clock()
         return StoredState(
             version=before.version,
             phase=IndexState.ACTIVE,
@@ -384,10 +383,10 @@ def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:
         )
 
 
-def _vacant(state: StoredState, store: IndexStore, timing: Timing) -> StoredState:
+def _vacant(state: StoredState, store: IndexStore) -> StoredState:
     if state.exists:
         raise _taken(store)
-    return available(state, store, timing)
+    return available(state, store, USUAL)
 
 
 def _taken(store: IndexStore) -> IndexAlreadyExists:
