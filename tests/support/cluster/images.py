@@ -1,6 +1,8 @@
 """The project's images: of the release under test, or as our script builds them, once."""
 
 import json
+import os
+import platform
 import re
 import subprocess
 import tarfile
@@ -8,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 from support.documentation.examples import REPOSITORY
 from support.documentation.packages import released, the_file
 
@@ -25,6 +28,8 @@ user="$1" folder="$2"; shift 2
 exec chroot --userspec="$user" "$0" env --chdir="$folder" --ignore-environment "$@"
 """
 """Runs a program where nothing but `/tmp` can be written, as Kubernetes does."""
+NATIVE, OTHER = ("arm64", "amd64") if platform.machine() == "aarch64" else ("amd64", "arm64")
+"""The architecture of this machine, and the other one that images are for."""
 _REMOVED = ".wh."
 """Prefixes of names of files that mark a lower layer's file as removed."""
 
@@ -62,7 +67,7 @@ class ImageFiles:
         )
 
 
-def unpacked(archive: Path, folder: Path) -> ImageFiles:
+def unpacked(archive: Path, folder: Path, architecture: str) -> ImageFiles:
     """Unpack an archive (OCI) of one image; only root can, since files have owners."""
     folder.chmod(0o755)  # the image's own root, which its user must get into
     with tarfile.open(archive) as opened:
@@ -77,6 +82,9 @@ def unpacked(archive: Path, folder: Path) -> ImageFiles:
         assert index is not None
         (described,) = json.load(index)["manifests"]
         manifest = document(described["digest"])
+        for each in manifest.get("manifests", ()):  # of a release, which has two architectures
+            if each["platform"]["architecture"] == architecture:
+                manifest = document(each["digest"])
         for layer in manifest["layers"]:
             _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
         size = sum(layer["size"] for layer in manifest["layers"])
@@ -99,34 +107,57 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
     return {(re.sub(r"[-_.]+", "-", each.name).lower(), each.version) for each in found}
 
 
+class ImageName(NamedTuple):
+    """`operator`, `spark` or `spark-comet`, for an architecture."""
+
+    name: str
+    architecture: str = NATIVE
+
+
+def each_image(*names: str) -> list[object]:
+    """Parameters of a test: images for this architecture, and `emulated` ones for the other."""
+    names = names or ("operator", "spark", "spark-comet")
+    return [
+        *(pytest.param(ImageName(name), id=name) for name in names),
+        *(
+            pytest.param(ImageName(name, OTHER), id=f"{name}-{OTHER}", marks=pytest.mark.emulated)
+            for name in names
+        ),
+    ]
+
+
 BUILD = REPOSITORY / ".ci" / "images"
+EMULATOR = BUILD.with_name("emulator")
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
 COMET_IMAGE = "snaploom-spark-comet:test"
 
 
-def image_archive(name: str) -> Path:
-    """The archive (OCI) of the image `operator`, `spark` or `spark-comet`."""
+def image_archive(image: ImageName) -> Path:
+    """The archive (OCI) of an image."""
     folder = released()
-    return the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") if folder else built_archive(name)
+    pattern = f"snaploom-{image.name}-[0-9]*.oci.tar"
+    return the_file(folder, pattern) if folder else built_archive(image)
 
 
-def bill_of_materials(name: str) -> Path:
+def bill_of_materials(image: ImageName) -> Path:
     """What is in an image (CycloneDX)."""
     folder = released()
     if folder:
-        return the_file(folder, f"snaploom-{name}-[0-9]*.cdx.json")
-    return built_archive(name).with_suffix(".cdx.json")
+        return the_file(folder, f"snaploom-{image.name}-[0-9]*-{image.architecture}.cdx.json")
+    return built_archive(image).with_suffix(".cdx.json")
 
 
 @cache
-def built_archive(name: str) -> Path:
+def built_archive(image: ImageName) -> Path:
     """The archive that `.ci/images` builds of this checkout.
 
     Raises:
         RuntimeError: it cannot be built here; the script has printed why.
     """
-    done = subprocess.run([BUILD, name], stdout=subprocess.PIPE, text=True, check=False)
+    asked = {**os.environ, "ARCHITECTURE": image.architecture}
+    command = [BUILD, image.name]
+    done = subprocess.run(command, env=asked, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"the image {name} cannot be built: see the output of {BUILD}")
+        raise RuntimeError(f"{image} cannot be built: see the output of {BUILD}")
     return Path(done.stdout.strip())
