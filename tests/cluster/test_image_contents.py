@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 
 import pytest
-from support.cluster.images import ImageName, distributions_of, each_image
+from support.cluster.images import distributions_of, each_image
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import COMPONENTS, SCRIPTS, pins_of, sum_of
 
@@ -213,7 +213,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 print("rows", spark.sparkContext.parallelize([1, 2]).map(lambda row: row + 1).collect())
 """
-    done = images(ImageName("spark")).run("bash", "-c", f'{program}; exec python3 -c "$0"', python)
+    done = images("spark").run("bash", "-c", f'{program}; exec python3 -c "$0"', python)
     assert "rows [2, 3]" in done.stdout, done.stderr
 
 

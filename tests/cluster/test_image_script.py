@@ -5,7 +5,7 @@ import subprocess
 from hashlib import sha256
 
 import pytest
-from support.cluster.images import BUILD, ImageName, built_archive
+from support.cluster.images import BUILD, built_archive
 from support.hostile.supply import run, stand_in
 
 pytestmark = pytest.mark.images
@@ -25,7 +25,7 @@ SKOPEO = 'archive="${@: -1}"; archive="${archive#oci-archive:}"; touch "${archiv
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_image_that_is_built_already_is_not_built_again():
-    archive = built_archive(ImageName("operator"))
+    archive = built_archive("operator")
     before = archive.stat()
     done = subprocess.run([BUILD, "operator"], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"{archive}\n", "")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from support.documentation.examples import REPOSITORY
@@ -29,7 +29,6 @@ exec chroot --userspec="$user" "$0" env --chdir="$folder" --ignore-environment "
 """
 """Runs a program where nothing but `/tmp` can be written, as Kubernetes does."""
 NATIVE, OTHER = ("arm64", "amd64") if platform.machine() == "aarch64" else ("amd64", "arm64")
-"""The architecture of this machine, and the other one that images are for."""
 _REMOVED = ".wh."
 """Prefixes of names of files that mark a lower layer's file as removed."""
 
@@ -107,23 +106,16 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
     return {(re.sub(r"[-_.]+", "-", each.name).lower(), each.version) for each in found}
 
 
-class ImageName(NamedTuple):
-    """`operator`, `spark` or `spark-comet`, for an architecture."""
-
-    name: str
-    architecture: str = NATIVE
-
-
 def each_image(*names: str) -> list[object]:
-    """Parameters of a test: images for this architecture, and `emulated` ones for the other."""
-    names = names or ("operator", "spark", "spark-comet")
-    return [
-        *(pytest.param(ImageName(name), id=name) for name in names),
-        *(
-            pytest.param(ImageName(name, OTHER), id=f"{name}-{OTHER}", marks=pytest.mark.emulated)
-            for name in names
-        ),
-    ]
+    """Images of this architecture, and `emulated` ones of the other, as parameters of a test."""
+    others = (f"{name}/{OTHER}" for name in names)
+    return [*names, *(pytest.param(other, marks=pytest.mark.emulated) for other in others)]
+
+
+def parts_of(image: str) -> tuple[str, str]:
+    """Name and architecture of `spark`, or of `spark/arm64`."""
+    name, _, architecture = image.partition("/")
+    return name, architecture or NATIVE
 
 
 BUILD = REPOSITORY / ".ci" / "images"
@@ -133,31 +125,30 @@ SPARK_IMAGE = "snaploom-spark:test"
 COMET_IMAGE = "snaploom-spark-comet:test"
 
 
-def image_archive(image: ImageName) -> Path:
-    """The archive (OCI) of an image."""
-    folder = released()
-    pattern = f"snaploom-{image.name}-[0-9]*.oci.tar"
-    return the_file(folder, pattern) if folder else built_archive(image)
+def image_archive(image: str) -> Path:
+    """The archive (OCI) of the image `operator`, `spark` or `spark-comet`."""
+    folder, (name, _) = released(), parts_of(image)
+    return the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") if folder else built_archive(image)
 
 
-def bill_of_materials(image: ImageName) -> Path:
+def bill_of_materials(image: str) -> Path:
     """What is in an image (CycloneDX)."""
     folder = released()
     if folder:
-        return the_file(folder, f"snaploom-{image.name}-[0-9]*-{image.architecture}.cdx.json")
+        return the_file(folder, "snaploom-{}-[0-9]*-{}.cdx.json".format(*parts_of(image)))
     return built_archive(image).with_suffix(".cdx.json")
 
 
 @cache
-def built_archive(image: ImageName) -> Path:
+def built_archive(image: str) -> Path:
     """The archive that `.ci/images` builds of this checkout.
 
     Raises:
         RuntimeError: it cannot be built here; the script has printed why.
     """
-    asked = {**os.environ, "ARCHITECTURE": image.architecture}
-    command = [BUILD, image.name]
-    done = subprocess.run(command, env=asked, stdout=subprocess.PIPE, text=True, check=False)
+    name, architecture = parts_of(image)
+    asked = {**os.environ, "ARCHITECTURE": architecture}
+    done = subprocess.run([BUILD, name], env=asked, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{image} cannot be built: see the output of {BUILD}")
+        raise RuntimeError(f"the image {image} cannot be built: see the output of {BUILD}")
     return Path(done.stdout.strip())

@@ -29,9 +29,7 @@ from support.cluster.cluster import (
 from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.clusternode import ADDRESS, NODE, import_archive, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
-from support.cluster.images import (
-    COMET_IMAGE, OPERATOR_IMAGE, SPARK_IMAGE, ImageName, image_archive,
-)  # fmt: skip
+from support.cluster.images import COMET_IMAGE, OPERATOR_IMAGE, SPARK_IMAGE, image_archive
 from support.documentation.packages import released, the_file
 
 
@@ -111,9 +109,9 @@ def present() -> Artifacts:
         return of_release(folder)
     return Artifacts(
         present_chart(),
-        Image(OPERATOR_IMAGE, image_archive(ImageName("operator"))),
-        Image(SPARK_IMAGE, image_archive(ImageName("spark"))),
-        Image(COMET_IMAGE, image_archive(ImageName("spark-comet"))),
+        Image(OPERATOR_IMAGE, image_archive("operator")),
+        Image(SPARK_IMAGE, image_archive("spark")),
+        Image(COMET_IMAGE, image_archive("spark-comet")),
     )
 
 
