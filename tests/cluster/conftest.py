@@ -18,7 +18,7 @@ from support.cluster.chaosnamespace import CLAIM, ChaosNamespace
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import Cluster, running_control_plane
 from support.cluster.images import (
-    EMULATOR,
+    BUILD,
     ImageFiles,
     each_image,
     image_archive,
@@ -31,6 +31,7 @@ from snaploom.models.common import API_VERSION, GROUP, VERSION
 from snaploom.models.kinds import KIND_BY_NAME
 
 Raw = dict[str, Any]
+Images = Callable[[str], ImageFiles]
 REFUSED = (400, 422)
 """Bad request (a field that is unknown, or of another type) and unprocessable entity."""
 
@@ -87,13 +88,15 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ImageFiles]:
+def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
     """Unpacks images, each once; programs of another architecture are emulated."""
 
     @cache
     def of(image: str) -> ImageFiles:
         _, architecture = parts_of(image)
-        done = subprocess.run([EMULATOR, architecture], stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [BUILD.with_name("emulator"), architecture], stderr=subprocess.PIPE, text=True
+        )
         if done.returncode != 0:
             pytest.skip(done.stderr)
         return unpacked(image_archive(image), tmp_path_factory.mktemp("image"), architecture)
@@ -102,19 +105,17 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ImageFil
 
 
 @pytest.fixture(params=each_image("operator"))
-def operator_image(
-    request: pytest.FixtureRequest, images: Callable[[str], ImageFiles]
-) -> ImageFiles:
+def operator_image(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
     return images(request.param)
 
 
 @pytest.fixture(params=each_image("spark", "spark-comet"))
-def each_spark(request: pytest.FixtureRequest, images: Callable[[str], ImageFiles]) -> ImageFiles:
+def each_spark(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
     return images(request.param)
 
 
 @pytest.fixture(params=each_image("operator", "spark", "spark-comet"))
-def image(request: pytest.FixtureRequest, images: Callable[[str], ImageFiles]) -> ImageFiles:
+def image(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
     return images(request.param)
 
 

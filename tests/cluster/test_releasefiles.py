@@ -86,13 +86,12 @@ def test_images_of_two_architectures_become_one_that_names_both(tmp_path: Path) 
         return {"mediaType": "made", "digest": f"sha256:{digest}", "size": len(text)}
 
     (tmp_path / "blobs/sha256").mkdir(parents=True)
-    configs = [stored({"architecture": each, "os": "linux"}) for each in ("arm64", "amd64")]
-    images = [stored({"config": config}) for config in configs]
+    platforms = [{"architecture": each, "os": "linux"} for each in ("arm64", "amd64")]
+    images = [stored({"config": stored(each)}) for each in platforms]
     (tmp_path / "index.json").write_text(json.dumps({"manifests": images}))
     FILES.index(tmp_path, "made:1")
     (whole,) = json.loads((tmp_path / "index.json").read_text())["manifests"]
     assert whole["annotations"] == {"org.opencontainers.image.ref.name": "made:1"}
     listed = json.loads((tmp_path / "blobs" / whole["digest"].replace(":", "/")).read_text())
-    platforms = [{"architecture": each, "os": "linux"} for each in ("amd64", "arm64")]
-    assert [each["platform"] for each in listed["manifests"]] == platforms
-    assert [each["digest"] for each in listed["manifests"]] == [i["digest"] for i in images[::-1]]
+    expected = [image | {"platform": each} for image, each in zip(images, platforms, strict=True)]
+    assert listed["manifests"] == expected[::-1]

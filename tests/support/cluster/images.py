@@ -51,10 +51,7 @@ class ImageFiles:
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run what the entrypoint derives from arguments."""
-        settings = [
-            *self.settings["Env"],
-            *(f"{key}={value}" for key, value in environment.items()),
-        ]
+        settings = [*self.settings["Env"], *map("=".join, environment.items())]
         place = (str(self.root), self.settings["User"], self.settings["WorkingDir"])
         command = [*settings, *self.settings["Entrypoint"], *arguments]
         return subprocess.run(
@@ -66,28 +63,27 @@ class ImageFiles:
         )
 
 
+def document(archive: Path, path: str) -> dict[str, Any]:
+    """A document (JSON) of an archive (OCI): `index.json`, or what has a digest."""
+    with tarfile.open(archive) as opened:
+        stored = opened.extractfile(path.replace("sha256:", "blobs/sha256/"))
+        assert stored is not None
+        found: dict[str, Any] = json.load(stored)
+        return found
+
+
 def unpacked(archive: Path, folder: Path, architecture: str) -> ImageFiles:
     """Unpack an archive (OCI) of one image; only root can, since files have owners."""
     folder.chmod(0o755)  # the image's own root, which its user must get into
-    with tarfile.open(archive) as opened:
-
-        def document(digest: str) -> dict[str, Any]:
-            stored = opened.extractfile(f"blobs/{digest.replace(':', '/')}")
-            assert stored is not None
-            found: dict[str, Any] = json.load(stored)
-            return found
-
-        index = opened.extractfile("index.json")
-        assert index is not None
-        (described,) = json.load(index)["manifests"]
-        manifest = document(described["digest"])
-        for each in manifest.get("manifests", ()):  # of a release, which has two architectures
-            if each["platform"]["architecture"] == architecture:
-                manifest = document(each["digest"])
-        for layer in manifest["layers"]:
-            _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
-        size = sum(layer["size"] for layer in manifest["layers"])
-        return ImageFiles(folder, document(manifest["config"]["digest"]), size)
+    (described,) = document(archive, "index.json")["manifests"]
+    manifest = document(archive, described["digest"])
+    for each in manifest.get("manifests", ()):  # of a release, which has two architectures
+        if each["platform"]["architecture"] == architecture:
+            manifest = document(archive, each["digest"])
+    for layer in manifest["layers"]:
+        _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
+    size = sum(layer["size"] for layer in manifest["layers"])
+    return ImageFiles(folder, document(archive, manifest["config"]["digest"]), size)
 
 
 def _unpack_layer(archive: Path, blob: str, folder: Path) -> None:
@@ -119,7 +115,6 @@ def parts_of(image: str) -> tuple[str, str]:
 
 
 BUILD = REPOSITORY / ".ci" / "images"
-EMULATOR = BUILD.with_name("emulator")
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
 COMET_IMAGE = "snaploom-spark-comet:test"
