@@ -14,7 +14,7 @@ from operator import or_
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from support.cluster.images import bill_of_materials, distributions_of, each_image
+from support.cluster.images import bill_of_materials, distributions_of
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import COMPONENTS, SCRIPTS, pins_of, script, sum_of
 
@@ -196,10 +196,9 @@ print("rows", spark.range(3).select(plus("id").alias("x")).toArrow().to_pydict()
     assert "rows {'x': [1, 2, 3]}" in done.stdout
 
 
-@pytest.mark.parametrize("name", each_image("spark-comet"))
-def test_flights_are_woven_natively(name, images):
+def test_flights_are_woven_natively(images):
     """By the image as it is, whose Report names Comet; the rows are those of the example."""
-    image = images(name)
+    image = images("spark-comet")
     given, run = image.root / "srv" / "flights", "snaploom run flights-wide --file flights"
     shutil.copytree(REPOSITORY / "examples" / "flights", given)
     write = [sys.executable, given / "data.py", "--to", given, "--months", "1"]

@@ -59,7 +59,7 @@ class ImageFiles:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
 
 
