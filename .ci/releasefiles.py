@@ -1,6 +1,7 @@
 """Files of a release: archives that depend on nothing but their content, notes, and the provenance.
 
     python .ci/releasefiles.py pack FOLDER PREFIX ARCHIVE
+    python .ci/releasefiles.py index LAYOUT REFERENCE
     python .ci/releasefiles.py notes CHANGELOG VERSION
     python .ci/releasefiles.py provenance ARTIFACTS SOURCE COMMIT PART BASE
 
@@ -30,6 +31,7 @@ MATERIALS = (
     "tests/support/components/*/go.sum",
 )
 """Lists of what is fetched for a build, each with the sums of all of it."""
+_INDEX = "application/vnd.oci.image.index.v1+json"
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: - (?P<date>\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 
 
@@ -65,6 +67,29 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, moment: int) -> None:
     entry.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
     with path.open("rb") as opened:
         tar.addfile(entry, opened)
+
+
+def index(layout: Path, reference: str) -> None:
+    """Make the images of a folder (OCI layout), one for each architecture, a single one of all."""
+    top = layout / "index.json"
+    images = []
+    for found in json.loads(top.read_text("utf-8"))["manifests"]:
+        config = json.loads(_blob(layout, found["digest"]).read_text("utf-8"))["config"]
+        platform = json.loads(_blob(layout, config["digest"]).read_text("utf-8"))
+        kept = {key: found[key] for key in ("mediaType", "digest", "size")}
+        images.append({**kept, "platform": {key: platform[key] for key in ("architecture", "os")}})
+    images.sort(key=lambda image: str(image["platform"]["architecture"]))
+    whole = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": images}
+    text = json.dumps(whole).encode()
+    digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
+    _blob(layout, digest).write_bytes(text)
+    named = {"org.opencontainers.image.ref.name": reference}
+    described = {"mediaType": _INDEX, "digest": digest, "size": len(text), "annotations": named}
+    top.write_text(json.dumps({"schemaVersion": 2, "manifests": [described]}), "utf-8")
+
+
+def _blob(layout: Path, digest: str) -> Path:
+    return layout / "blobs" / digest.replace(":", "/")
 
 
 def notes(changelog: str, version: str) -> str:
@@ -145,6 +170,8 @@ def main(arguments: list[str]) -> int:
         case ["pack", folder, prefix, archive]:
             moment = int(os.environ["SOURCE_DATE_EPOCH"])
             pack(Path(folder), PurePosixPath(prefix), Path(archive), moment)
+        case ["index", layout, reference]:
+            index(Path(layout), reference)
         case ["notes", changelog, version]:
             sys.stdout.write(notes(Path(changelog).read_text("utf-8"), version))
         case ["provenance", artifacts, source, commit, part, base]:

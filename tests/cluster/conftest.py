@@ -5,7 +5,9 @@ Messages of resources that `chaos` broke are printed at the end, for review of t
 
 import itertools
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,21 @@ from kubernetes.config import new_client_from_config
 from support.cluster.chaosnamespace import CLAIM, ChaosNamespace
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import Cluster, running_control_plane
-from support.cluster.images import ImageFiles, image_archive, unpacked
+from support.cluster.images import (
+    BUILD,
+    ImageFiles,
+    each_image,
+    image_archive,
+    parts_of,
+    unpacked,
+)  # fmt: skip
 from support.cluster.wholecluster import OwnCluster, Stages, own_cluster
 
 from snaploom.models.common import API_VERSION, GROUP, VERSION
 from snaploom.models.kinds import KIND_BY_NAME
 
 Raw = dict[str, Any]
+Images = Callable[[str], ImageFiles]
 REFUSED = (400, 422)
 """Bad request (a field that is unknown, or of another type) and unprocessable entity."""
 
@@ -78,30 +88,35 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def operator_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    return unpacked(image_archive("operator"), tmp_path_factory.mktemp("operator"))
+def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+    """Unpacks images, each once; programs of another architecture are emulated."""
+
+    @cache
+    def of(image: str) -> ImageFiles:
+        _, architecture = parts_of(image)
+        done = subprocess.run(
+            [BUILD.with_name("emulator"), architecture], stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode != 0:
+            pytest.skip(done.stderr)
+        return unpacked(image_archive(image), tmp_path_factory.mktemp("image"), architecture)
+
+    return of
 
 
-@pytest.fixture(scope="session")
-def spark_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    return unpacked(image_archive("spark"), tmp_path_factory.mktemp("spark"))
+@pytest.fixture(params=each_image("operator"))
+def operator_image(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
+    return images(request.param)
 
 
-@pytest.fixture(scope="session", name="spark-comet_image")
-def comet_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    return unpacked(image_archive("spark-comet"), tmp_path_factory.mktemp("comet"))
+@pytest.fixture(params=each_image("spark", "spark-comet"))
+def each_spark(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
+    return images(request.param)
 
 
-@pytest.fixture(params=["spark", "spark-comet"])
-def each_spark(request: pytest.FixtureRequest) -> ImageFiles:
-    found: ImageFiles = request.getfixturevalue(f"{request.param}_image")
-    return found
-
-
-@pytest.fixture(params=["operator", "spark", "spark-comet"])
-def image(request: pytest.FixtureRequest) -> ImageFiles:
-    found: ImageFiles = request.getfixturevalue(f"{request.param}_image")
-    return found
+@pytest.fixture(params=each_image("operator", "spark", "spark-comet"))
+def image(request: pytest.FixtureRequest, images: Images) -> ImageFiles:
+    return images(request.param)
 
 
 CHAOS_NAMESPACES = tuple(f"chaos-{number}" for number in range(1, 25))

@@ -1,7 +1,9 @@
 """Archives depend on content only; notes are the changelog's section."""
 
+import json
 import os
 import tarfile
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -74,3 +76,22 @@ def test_notes_of_a_version_in_work_are_what_is_unreleased() -> None:
 def test_version_without_a_dated_section_is_not_released(version: str, message: str) -> None:
     with pytest.raises(FILES.Unfit, match=message):
         FILES.notes(CHANGELOG, version)
+
+
+def test_images_of_two_architectures_become_one_that_names_both(tmp_path: Path) -> None:
+    def stored(content: object) -> dict[str, object]:
+        text = json.dumps(content).encode()
+        digest = sha256(text).hexdigest()
+        (tmp_path / "blobs/sha256" / digest).write_bytes(text)
+        return {"mediaType": "made", "digest": f"sha256:{digest}", "size": len(text)}
+
+    (tmp_path / "blobs/sha256").mkdir(parents=True)
+    platforms = [{"architecture": each, "os": "linux"} for each in ("arm64", "amd64")]
+    images = [stored({"config": stored(each)}) for each in platforms]
+    (tmp_path / "index.json").write_text(json.dumps({"manifests": images}))
+    FILES.index(tmp_path, "made:1")
+    (whole,) = json.loads((tmp_path / "index.json").read_text())["manifests"]
+    assert whole["annotations"] == {"org.opencontainers.image.ref.name": "made:1"}
+    listed = json.loads((tmp_path / "blobs" / whole["digest"].replace(":", "/")).read_text())
+    expected = [image | {"platform": each} for image, each in zip(images, platforms, strict=True)]
+    assert listed["manifests"] == expected[::-1]

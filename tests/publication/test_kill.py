@@ -136,10 +136,8 @@ def test_killed_replacement_leaves_one_whole_version_live(place: str, point: Cra
 @on_each(COLLECTING, COLLECTING)
 def test_collection_after_a_killed_one_finishes(place: str, point: CrashPoint) -> None:
     folders.published(open_again(place), 1)
-    assert (
-        processes.exit_code(processes.publish_once, place, CrashPoint.AFTER_PROMOTION)
-        == -signal.SIGKILL
-    )
+    code = processes.exit_code(processes.publish_once, place, CrashPoint.AFTER_PROMOTION)
+    assert code == -signal.SIGKILL
     assert processes.exit_code(processes.collect_once, place, point) == -signal.SIGKILL
     assert processes.exit_code(processes.collect_once, place, None) == 0
     folder = open_again(place)
@@ -150,10 +148,8 @@ def test_collection_after_a_killed_one_finishes(place: str, point: CrashPoint) -
 @pytest.mark.parametrize("point", REMOVING)
 def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) -> None:
     folders.published(open_again(tmp_path), 1)
-    assert (
-        processes.exit_code(processes.publish_once, tmp_path, CrashPoint.AFTER_PROMOTION)
-        == -signal.SIGKILL
-    )
+    code = processes.exit_code(processes.publish_once, tmp_path, CrashPoint.AFTER_PROMOTION)
+    assert code == -signal.SIGKILL
     assert processes.exit_code(processes.remove_once, tmp_path, point) == -signal.SIGKILL
     assert processes.exit_code(processes.remove_once, tmp_path, None) == 0
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

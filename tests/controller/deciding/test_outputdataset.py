@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from support.declared.declarations import files, key, output, parsed, relationship
 from support.operator.observations import (
     DECLARATIONS,
-    NOW,
     RUN,
     SETTINGS,
     UID,
@@ -71,14 +70,7 @@ def a_wide_output(joins: int, name_length: int = 10) -> ObservedOutput:
     resource = resources[-1]
     assert isinstance(resource, OutputDataset)
     bundle = bundle_for("OutputDataset", "wide", resources)
-    return ObservedOutput(
-        now=NOW,
-        resource=resource,
-        findings=(),
-        bundle=bundle,
-        plan=plan_offline(bundle),
-        declarations=DECLARATIONS,
-    )
+    return replace(an_output(), resource=resource, bundle=bundle, plan=plan_offline(bundle))
 
 
 def the_largest_report() -> FoundReport:

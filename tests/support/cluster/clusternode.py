@@ -8,7 +8,6 @@ import fcntl
 import io
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -29,11 +28,11 @@ from support.cluster.cluster import (
     running_control_plane,
 )
 from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.images import NATIVE
 from support.servers.ports import free_ports
 
 PAUSE = "snaploom.test/pause:1"
 """An image whose only program waits for a signal to end."""
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CONTAINERD = """
 version = 2
 root = "{folder}/root"
@@ -123,7 +122,7 @@ def import_image(folder: Path, name: str, program: Path) -> None:
     settings = {"Entrypoint": ["/program"], "User": "65534"}
     config = json.dumps(
         {
-            "architecture": _ARCHITECTURES[platform.machine()],
+            "architecture": NATIVE,
             "os": "linux",
             "config": settings,
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha256(layer).hexdigest()}"]},

@@ -1,6 +1,8 @@
 """The project's images: of the release under test, or as our script builds them, once."""
 
 import json
+import os
+import platform
 import re
 import subprocess
 import tarfile
@@ -10,6 +12,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.documentation.examples import REPOSITORY
 from support.documentation.packages import released, the_file
 
@@ -25,6 +28,7 @@ user="$1" folder="$2"; shift 2
 exec chroot --userspec="$user" "$0" env --chdir="$folder" --ignore-environment "$@"
 """
 """Runs a program where nothing but `/tmp` can be written, as Kubernetes does."""
+NATIVE, OTHER = ("arm64", "amd64") if platform.machine() == "aarch64" else ("amd64", "arm64")
 _REMOVED = ".wh."
 """Prefixes of names of files that mark a lower layer's file as removed."""
 
@@ -47,10 +51,7 @@ class ImageFiles:
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run what the entrypoint derives from arguments."""
-        settings = [
-            *self.settings["Env"],
-            *(f"{key}={value}" for key, value in environment.items()),
-        ]
+        settings = [*self.settings["Env"], *map("=".join, environment.items())]
         place = (str(self.root), self.settings["User"], self.settings["WorkingDir"])
         command = [*settings, *self.settings["Entrypoint"], *arguments]
         return subprocess.run(
@@ -58,29 +59,31 @@ class ImageFiles:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
 
 
-def unpacked(archive: Path, folder: Path) -> ImageFiles:
+def document(archive: Path, path: str) -> dict[str, Any]:
+    """A document (JSON) of an archive (OCI): `index.json`, or what has a digest."""
+    with tarfile.open(archive) as opened:
+        stored = opened.extractfile(path.replace("sha256:", "blobs/sha256/"))
+        assert stored is not None
+        found: dict[str, Any] = json.load(stored)
+        return found
+
+
+def unpacked(archive: Path, folder: Path, architecture: str) -> ImageFiles:
     """Unpack an archive (OCI) of one image; only root can, since files have owners."""
     folder.chmod(0o755)  # the image's own root, which its user must get into
-    with tarfile.open(archive) as opened:
-
-        def document(digest: str) -> dict[str, Any]:
-            stored = opened.extractfile(f"blobs/{digest.replace(':', '/')}")
-            assert stored is not None
-            found: dict[str, Any] = json.load(stored)
-            return found
-
-        index = opened.extractfile("index.json")
-        assert index is not None
-        (described,) = json.load(index)["manifests"]
-        manifest = document(described["digest"])
-        for layer in manifest["layers"]:
-            _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
-        size = sum(layer["size"] for layer in manifest["layers"])
-        return ImageFiles(folder, document(manifest["config"]["digest"]), size)
+    (described,) = document(archive, "index.json")["manifests"]
+    manifest = document(archive, described["digest"])
+    for each in manifest.get("manifests", ()):  # of a release, which has two architectures
+        if each["platform"]["architecture"] == architecture:
+            manifest = document(archive, each["digest"])
+    for layer in manifest["layers"]:
+        _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
+    size = sum(layer["size"] for layer in manifest["layers"])
+    return ImageFiles(folder, document(archive, manifest["config"]["digest"]), size)
 
 
 def _unpack_layer(archive: Path, blob: str, folder: Path) -> None:
@@ -99,34 +102,48 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
     return {(re.sub(r"[-_.]+", "-", each.name).lower(), each.version) for each in found}
 
 
+def each_image(*names: str) -> list[object]:
+    """Images of this architecture, and `emulated` ones of the other, as parameters of a test."""
+    others = (f"{name}/{OTHER}" for name in names)
+    return [*names, *(pytest.param(other, marks=pytest.mark.emulated) for other in others)]
+
+
+def parts_of(image: str) -> tuple[str, str]:
+    """Name and architecture of `spark`, or of `spark/arm64`."""
+    name, _, architecture = image.partition("/")
+    return name, architecture or NATIVE
+
+
 BUILD = REPOSITORY / ".ci" / "images"
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
 COMET_IMAGE = "snaploom-spark-comet:test"
 
 
-def image_archive(name: str) -> Path:
+def image_archive(image: str) -> Path:
     """The archive (OCI) of the image `operator`, `spark` or `spark-comet`."""
-    folder = released()
-    return the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") if folder else built_archive(name)
+    folder, (name, _) = released(), parts_of(image)
+    return the_file(folder, f"snaploom-{name}-[0-9]*.oci.tar") if folder else built_archive(image)
 
 
-def bill_of_materials(name: str) -> Path:
+def bill_of_materials(image: str) -> Path:
     """What is in an image (CycloneDX)."""
     folder = released()
     if folder:
-        return the_file(folder, f"snaploom-{name}-[0-9]*.cdx.json")
-    return built_archive(name).with_suffix(".cdx.json")
+        return the_file(folder, "snaploom-{}-[0-9]*-{}.cdx.json".format(*parts_of(image)))
+    return built_archive(image).with_suffix(".cdx.json")
 
 
 @cache
-def built_archive(name: str) -> Path:
+def built_archive(image: str) -> Path:
     """The archive that `.ci/images` builds of this checkout.
 
     Raises:
         RuntimeError: it cannot be built here; the script has printed why.
     """
-    done = subprocess.run([BUILD, name], stdout=subprocess.PIPE, text=True, check=False)
+    name, architecture = parts_of(image)
+    asked = {**os.environ, "ARCHITECTURE": architecture}
+    done = subprocess.run([BUILD, name], env=asked, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"the image {name} cannot be built: see the output of {BUILD}")
+        raise RuntimeError(f"the image {image} cannot be built: see the output of {BUILD}")
     return Path(done.stdout.strip())

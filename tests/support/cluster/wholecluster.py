@@ -7,9 +7,7 @@ E2E_HOST is the address at which its pods reach servers of this machine, if they
 What is installed is the checkout, or files of releases that the environment names (`artifacts`).
 """
 
-import json
 import os
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,7 +27,7 @@ from support.cluster.cluster import (
 from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.clusternode import ADDRESS, NODE, import_archive, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
-from support.cluster.images import COMET_IMAGE, OPERATOR_IMAGE, SPARK_IMAGE, image_archive
+from support.cluster.images import COMET_IMAGE, OPERATOR_IMAGE, SPARK_IMAGE, document, image_archive
 from support.documentation.packages import released, the_file
 
 
@@ -133,10 +131,7 @@ def of_release(folder: Path) -> Artifacts:
 
 def digest_of(archive: Path) -> str:
     """The digest of the only image of an archive, by which a registry would serve it."""
-    with tarfile.open(archive) as opened:
-        index = opened.extractfile("index.json")
-        assert index is not None
-        (described,) = json.load(index)["manifests"]
+    (described,) = document(archive, "index.json")["manifests"]
     return str(described["digest"])
 
 

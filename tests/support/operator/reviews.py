@@ -72,18 +72,18 @@ def labels_of(owner: Raw, run: str, **others: str) -> dict[str, str]:
 
 
 def config_map(owner: Raw, run: str, role: str, data: dict[str, str] | None = None) -> Raw:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": f"{run}-{role}",
-            "namespace": owner["metadata"]["namespace"],
-            "uid": f"uid-of-{run}-{role}",
-            "resourceVersion": str(next(_VERSIONS)),
-            "labels": labels_of(owner, run, **{LABEL_ROLE: role}),
-        },
-        "data": data or {},
+    return _of_run("ConfigMap", owner, run, role, LABEL_ROLE) | {"data": data or {}}
+
+
+def _of_run(kind: str, owner: Raw, run: str, role: str, label: str) -> Raw:
+    metadata = {
+        "name": f"{run}-{role}",
+        "namespace": owner["metadata"]["namespace"],
+        "uid": f"uid-of-{run}-{role}",
+        "resourceVersion": str(next(_VERSIONS)),
+        "labels": labels_of(owner, run, **{label: role}),
     }
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 
 def report(owner: Raw, run: str, **fields: Any) -> Raw:
@@ -100,18 +100,7 @@ def report(owner: Raw, run: str, **fields: Any) -> Raw:
 
 
 def driver_pod(owner: Raw, run: str, **status: Any) -> Raw:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{run}-driver",
-            "namespace": owner["metadata"]["namespace"],
-            "uid": f"uid-of-{run}-driver",
-            "resourceVersion": str(next(_VERSIONS)),
-            "labels": labels_of(owner, run, **{"spark-role": "driver"}),
-        },
-        "status": status,
-    }
+    return _of_run("Pod", owner, run, "driver", "spark-role") | {"status": status}
 
 
 def current_run(name: str, phase: str, started_at: str = "2026-01-01T00:00:00Z") -> Raw:
