@@ -9,6 +9,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from functools import reduce
+from hashlib import sha256
 from operator import or_
 
 import pytest
@@ -51,6 +52,29 @@ def bill_of(image):
 def test_every_file_is_of_a_component_and_every_component_has_a_file(image):
     """But for what Debian's packages write when they are installed: lists and settings."""
     assert str(CHECK.difference(image.root, CHECK.parts_of(bill_of(image)))) == ""
+
+
+def listed(image, kind):
+    components = json.loads(bill_of(image))["components"]
+    wanted = [each for each in components if each["purl"].startswith(kind)]
+    return {(each["name"], each["version"]) for each in wanted}
+
+
+def test_bill_of_materials_lists_what_is_in_the_image(image):
+    assert listed(image, "pkg:pypi/") == distributions_of(image.root)
+    query = ["dpkg-query", f"--admindir={image.root}/var/lib/dpkg", "--show"]
+    shown = subprocess.run(
+        [*query, "--showformat=${Package} ${Version}\n"], capture_output=True, text=True, check=True
+    )
+    assert listed(image, "pkg:deb/") == {tuple(line.split()) for line in shown.stdout.splitlines()}
+
+
+def test_bill_of_materials_identifies_each_jar_by_its_checksum(each_spark):
+    """Wherever it is: Java loads any file of its class path, not only those in Spark's folder."""
+    components = json.loads(bill_of(each_spark))["components"]
+    sums = {sum_["content"] for each in components for sum_ in each.get("hashes", ())}
+    jars = [path for path in each_spark.root.rglob("*.jar") if not path.is_symlink()]
+    assert sums == {sha256(jar.read_bytes()).hexdigest() for jar in jars}
 
 
 def test_programs_of_an_image_are_of_its_architecture(image):
