@@ -80,6 +80,9 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"customers": "id,customer_no%30 90", "orders": "no,cust_id%30 400"}, "orders.cust_id"),
         ({"details": "id,parent_id%40 90"}, "details.parent_id"),
         ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),
+        ({"lines": "line_id,x%3 12", "bills": "bill_no,line_no%9 400"}, "bills.line_no"),
+        ({"order_types": "type_id,x%3 5", "bills": "bill_no,type_id%4 400"}, "bills.type_id"),
+        ({"order_types": "type_id,x%3 5", "orders": "order_no,type_id%4 400"}, ""),
     ],
 )
 def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stated):

@@ -32,9 +32,12 @@ from snaploom.plugins.discovery.keys import (
     names_own_table,
 )
 from snaploom.plugins.discovery.names import (
+    COUNTERS,
     GENERIC,
+    ORDINALS,
     column_words,
     key_likeness,
+    stem,
     table_likeness,
     table_words,
     words_of,
@@ -236,6 +239,7 @@ def judge(
                 or (child is not parent and fit < _LEAST_USED and not is_named)
                 or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
+                or _may_name_another(child, column, parent)
             )
         ),
     )
@@ -347,6 +351,19 @@ def _other_meant(
         ),
         "",
     )  # fmt: skip
+
+
+def _may_name_another(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> bool:
+    """Whether a name fits other things as well: a type_id of payments beside order_types, a line_no
+    of invoices beside production lines.
+    """
+    words = column_words(column.name, child.prefix)
+    base, table, own = (
+        {*map(stem, each)} for each in (words.base, table_words(parent.name), words_of(child.name))
+    )
+    is_counter = ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)
+    is_of_others = GENERIC.issuperset(words.base) and base < table and own.isdisjoint(table - base)
+    return bool(base) and (is_counter or is_of_others)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
