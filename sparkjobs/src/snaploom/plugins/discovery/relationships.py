@@ -354,16 +354,15 @@ def _other_meant(
 
 
 def _may_name_another(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> bool:
-    """Whether a name fits other things as well: a type_id of payments beside order_types, a line_no
-    of invoices beside production lines.
-    """
+    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types."""
     words = column_words(column.name, child.prefix)
-    base, table, own = (
-        {*map(stem, each)} for each in (words.base, table_words(parent.name), words_of(child.name))
-    )
-    is_counter = ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)
-    is_of_others = GENERIC.issuperset(words.base) and base < table and own.isdisjoint(table - base)
-    return bool(base) and (is_counter or is_of_others)
+    names = words.base, table_words(parent.name), words_of(child.name)
+    base, table, own = (list(map(stem, each)) for each in names)
+    if not base or (ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)):
+        return bool(base)
+    of = set(table[: -len(base)])
+    is_kind = GENERIC.issuperset(words.base) and table[-len(base) :] == base
+    return is_kind and bool(of) and of.isdisjoint(own)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
