@@ -76,10 +76,11 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"partners": "id,x%3 90", "kits": "kit_no,part_id%80 400"}, ""),
         ({"seats": "seat_id,x%3 90", "pupils": "pupil_no,seat%9 400"}, "pupils.seat"),
         ({"shops": "shop_id,x%3 90", "sales": "sale_no,shop_id%9 400"}, ""),
-        # Several versions a customer, and nothing on top of the parents.
         ({"customers": "id,customer_no%30 90", "orders": "no,cust_id%30 400"}, "orders.cust_id"),
         ({"details": "id,parent_id%40 90"}, "details.parent_id"),
         ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),
+        ({"lines": "line_id,x%3 12", "bills": "bill_no,line_no%9 400"}, "bills.line_no"),
+        ({"order_types": "type_id,x%3 5", "bills": "bill_no,type_id%4 400"}, "bills.type_id"),
     ],
 )
 def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stated):
@@ -222,8 +223,7 @@ def test_an_answer_decides_between_two_parents(tmp_path: Path, answer: str) -> N
 
 
 def test_of_parents_with_equal_names_the_one_whose_keys_are_used_is_a_guess(tmp_path):
-    twins = {**TWINS, "demo_b": "demo_id,y%3 4000"}
-    result = found(tmp_path, **twins)
+    result = found(tmp_path, **{**TWINS, "demo_b": "demo_id,y%3 4000"})
     assert "calls.demo_id > demo_a.demo_id" in links(result)
 
 

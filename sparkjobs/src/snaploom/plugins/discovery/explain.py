@@ -7,9 +7,9 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.discover import Discovery
 from snaploom.plugins.discovery.foundfiles import LIKE_NAME
-from snaploom.plugins.discovery.parents import percent
+from snaploom.plugins.discovery.parents import ends_of, percent, source_of
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.relationships import Relationship, Verdict, judge
+from snaploom.plugins.discovery.relationships import Verdict, judge
 from snaploom.plugins.discovery.scratch import distinct_values
 from snaploom.types.merge import explanations
 
@@ -120,24 +120,15 @@ def _spelling(column: ColumnProfile, target: ColumnProfile) -> str:
 
 def _outcome(found: Discovery, verdict: Verdict) -> str:
     one, all_ = verdict.found, found.relationships
-    if _ends(one) in map(_ends, all_.declared):
+    if any(ends_of(one) == ends_of(other) for other in all_.declared):
         return "declared"
     if not verdict.is_strong:
         return f"stopped: {verdict.stopped}"
-    taken = next((r for r in all_.declared if _source(r) == _source(one)), None)
+    taken = next((r for r in all_.declared if source_of(r) == source_of(one)), None)
     if taken is not None:
         return f"stopped: {taken.target} is likelier"
-    if _ends(one) in map(_ends, all_.weak):
+    if any(ends_of(one) == ends_of(other) for other in all_.weak):
         return "not declared: too close to another candidate; it stands in relationships.yaml"
-    if any(_source(r) == (one.parent, one.parent_columns) and r.parent == one.child
-           for r in all_.declared):  # fmt: skip
+    if any(ends_of(r) == ends_of(one)[::-1] for r in all_.declared):
         return "stopped: the other column refers to this one"
     return "stopped: the evidence is not clear enough"
-
-
-def _source(one: Relationship) -> tuple[str, tuple[str, ...]]:
-    return one.child, one.child_columns
-
-
-def _ends(one: Relationship) -> tuple[object, ...]:
-    return *_source(one), one.parent, one.parent_columns

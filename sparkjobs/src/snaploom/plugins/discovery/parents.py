@@ -34,6 +34,7 @@ _NEAR = 0.1
 """Difference below which nothing is chosen: 1.1 to 1."""
 _UNREFERRED = 1.4
 """Cost of a source that nothing refers to: as if that were so for one in four."""
+_SURE = 1 - exp(-_UNREFERRED) / 2
 _MOST_FORESTS = 20
 """Forests that are tried while one uses a column twice."""
 
@@ -130,14 +131,14 @@ def find_relationships(
         for child in ordered
         for key in child.foreign_keys
     ]
-    keyed = set(map(_source, known))
-    backwards = {(_target(r), _source(r)) for r in known}
+    keyed = set(map(source_of, known))
+    backwards = {(_target(r), source_of(r)) for r in known}
     verdicts = [
         verdict
         for child in ordered
         for parent in ordered
         for verdict in candidates(child, parent, primary)
-        if _source(verdict.found) not in keyed and _ends(verdict.found) not in backwards
+        if source_of(verdict.found) not in keyed and ends_of(verdict.found) not in backwards
     ]
     open_, singles = _decided(_choices(verdicts, by_name), ask)
     singles += [r for r in known if len(r.child_columns) == 1]
@@ -145,8 +146,8 @@ def find_relationships(
     by_columns: dict[_Source, list[Relationship]] = defaultdict(list)
     for one in compound_relationships(ordered, compounds, singles, primary):
         if frozenset((one.child, one.parent)) not in ends:
-            by_columns[_source(one)].append(one)
-    referring = {*map(_source, singles), *(_source(each.options[0]) for each in open_)}
+            by_columns[source_of(one)].append(one)
+    referring = {*map(source_of, singles), *(source_of(each.options[0]) for each in open_)}
     unsure, several, stopped = _compounds(by_columns, referring, by_name, primary)
     unsure, guessed = _decided(unsure, ask)
     open_ += unsure
@@ -154,12 +155,12 @@ def find_relationships(
     several += [r for r in known if len(r.child_columns) > 1]
     declared = sorted((*singles, *several), key=lambda r: r.order)
     weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
-    taken = {_source(one) for one in (*declared, *weak)}
+    taken = {source_of(one) for one in (*declared, *weak)}
     joined = {frozenset((one.child, one.parent)) for one in declared}
     stopped += [
         foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
         for v in sorted(verdicts, key=lambda v: v.found.order)
-        if v.is_repeated and _source(v.found) not in taken
+        if v.is_repeated and source_of(v.found) not in taken
     ]
     return Relationships(
         declared=tuple(declared),
@@ -173,7 +174,8 @@ def find_relationships(
     )
 
 
-def _source(one: Relationship) -> _Source:
+def source_of(one: Relationship) -> _Source:
+    """The columns that refer."""
     return one.child, tuple(sorted(one.child_columns))
 
 
@@ -181,8 +183,9 @@ def _target(one: Relationship) -> _Source:
     return one.parent, tuple(sorted(one.parent_columns))
 
 
-def _ends(one: Relationship) -> tuple[_Source, _Source]:
-    return _source(one), _target(one)
+def ends_of(one: Relationship) -> tuple[_Source, _Source]:
+    """The columns that refer, and those that are referred to."""
+    return source_of(one), _target(one)
 
 
 def _compounds(
@@ -239,16 +242,16 @@ def _decided(
 
 def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile]) -> list[Choice]:
     strong = _one_direction(v.found for v in verdicts if v.is_strong)
-    backwards = {(_target(r), _source(r)) for r in strong}
-    weak = {v.found: v.stopped for v in verdicts if v.is_weak and _ends(v.found) not in backwards}
+    backwards = {(_target(r), source_of(r)) for r in strong}
+    weak = {v.found: v.stopped for v in verdicts if v.is_weak and ends_of(v.found) not in backwards}
     rivals: dict[_Source, float] = defaultdict(lambda: -inf)
     for verdict in verdicts:
         if verdict.is_repeated:
-            source = _source(verdict.found)
+            source = source_of(verdict.found)
             rivals[source] = max(rivals[source], verdict.found.odds)
     options: dict[_Source, list[Relationship]] = defaultdict(list)
     for one in sorted(strong, key=lambda r: r.order):
-        options[_source(one)].append(one)
+        options[source_of(one)].append(one)
     options = {
         source: _originals(_homes(ones, options) or ones, profiles)
         for source, ones in options.items()
@@ -258,10 +261,9 @@ def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile])
         _choice(source, options, chosen, rivals[source], profiles) for source in sorted(options)
     ]
     for one in sorted(_one_direction(weak), key=lambda r: r.order):
-        if _source(one) not in options:
-            options[_source(one)] = [one]
-            effect = _effect(one, profiles)
-            found.append(Choice((one,), None, False, effect, weak[one]))
+        if source_of(one) not in options:
+            options[source_of(one)] = [one]
+            found.append(Choice((one,), None, False, _effect(one, profiles), weak[one]))
     return found
 
 
@@ -342,17 +344,13 @@ def _effect(one: Relationship, profiles: Mapping[str, SourceProfile]) -> float:
 def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source, Relationship]:
     """The relationship of each column: that of a forest of least cost, else the likeliest one."""
     chosen = {source: ones[0] for source, ones in options.items()}
-    contested = {s: ones for s, ones in options.items() if _share(ones[0], ones) < 1 - _least()}
+    contested = {s: ones for s, ones in options.items() if _share(ones[0], ones) < _SURE}
     reached = {
         one.parent for source, one in chosen.items()
         if source not in contested and not (one.is_one_to_one and one.is_unsure)
     }  # fmt: skip
-    chosen.update((_source(one), one) for one in _forest(contested, reached))
+    chosen.update((source_of(one), one) for one in _forest(contested, reached))
     return chosen
-
-
-def _least() -> float:
-    return exp(-_UNREFERRED) / 2
 
 
 def _share(one: Relationship, ones: Iterable[Relationship]) -> float:
@@ -389,15 +387,15 @@ def _forest(
         cost, found = _arborescence(given, frozenset(reached))
         if cost >= best[0]:
             continue
-        uses = Counter(map(_source, found))
+        uses = Counter(map(source_of, found))
         source = next((source for source, times in sorted(uses.items()) if times > 1), None)
         if source is None:
             best = (cost, found)
             continue
         waiting += [
-            [arc for arc in given if arc[1] is one or _source(arc[1]) != source]
+            [arc for arc in given if arc[1] is one or source_of(arc[1]) != source]
             for one in sorted(found, key=lambda r: r.odds)
-            if _source(one) == source
+            if source_of(one) == source
         ]
     return best[1]
 
@@ -425,7 +423,7 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
     """Of two relationships between the same columns, the one whose parent is their home."""
     by_pair: dict[frozenset[_Source], list[Relationship]] = defaultdict(list)
     for one in found:
-        by_pair[frozenset([_source(one), _target(one)])].append(one)
+        by_pair[frozenset([source_of(one), _target(one)])].append(one)
     return [
         min(ones, key=lambda r: (-r.odds, -r.included.share, r.parent)) for ones in by_pair.values()
     ]

@@ -32,9 +32,12 @@ from snaploom.plugins.discovery.keys import (
     names_own_table,
 )
 from snaploom.plugins.discovery.names import (
+    COUNTERS,
     GENERIC,
+    ORDINALS,
     column_words,
     key_likeness,
+    stem,
     table_likeness,
     table_words,
     words_of,
@@ -46,7 +49,6 @@ _OWN_KEY = 0.85
 """Likeness from which the key of a table is that of another one as well, which it extends."""
 _PERSON_NAME = 0.95
 """Likeness as which that counts where no other table of persons is there."""
-"""Factor where another column is the key, and this one has another word for "identifies a row"."""
 MOST_REPEATED = 0.05
 """Share of rows up to which values that occur twice are a fault of a key."""
 _COPIED_COLUMNS = 0.8
@@ -239,6 +241,7 @@ def judge(
                 or (child is not parent and fit < _LEAST_USED and not is_named)
                 or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
+                or _may_name_another(child, column, parent)
             )
         ),
     )
@@ -350,6 +353,16 @@ def _other_meant(
         ),
         "",
     )  # fmt: skip
+
+
+def _may_name_another(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> bool:
+    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types."""
+    words, table = column_words(column.name, child.prefix), [*map(stem, table_words(parent.name))]
+    base = [*map(stem, words.base)]
+    if not base or (ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)):
+        return bool(base)
+    of = set(table[: -len(base)]).difference(map(stem, words_of(child.name)))
+    return GENERIC.issuperset(words.base) and table[-len(base) :] == base and bool(of)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
