@@ -14,6 +14,7 @@ import snaploom
 from snaploom.models.common import format_instant
 from snaploom.models.report import DataFindingKind
 from snaploom.plan.times import Selection
+from snaploom.run.runevents import Event, SnapshotStarted
 from snaploom.run.weaving.requests import RunOptions
 from snaploom.sources.port import SourceFrame
 from snaploom.sources.readers import Sources
@@ -40,6 +41,21 @@ def with_history(place: Path, length: str = "3d", mode: str = "CONTINUE_WARN", *
     rules = {"history": length, "snapshotMissingMode": mode}
     loom.join("event", **({"transformations": BY_ID} | more), snapshot=rules)
     return loom
+
+
+def as_text(loom: Loom) -> None:
+    """Let the events be CSV, with declared types."""
+    place = loom.place / "sources" / "event"
+    for path in place.glob("*/part.parquet"):
+        duckdb.read_parquet(str(path)).write_csv(str(path.with_name("text.csv")), header=True)
+    (source,) = [raw for raw in loom.documents() if raw["metadata"]["name"] == "event"]
+    source["spec"]["hdfsLike"].update(
+        format="csv",
+        sourceUriGlobs=[f"file://{place}/*/*.csv"],
+        formatOptions={"header": "true"},
+        schemaFields=[{"name": name, "dataType": "bigint"} for name in ("id", "n")],
+    )
+    loom.more.append(source)
 
 
 def by_duckdb(loom: Loom, number: int, length: int = 3) -> list[tuple[int, list[int] | None]]:
@@ -73,6 +89,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "one-by-one": {},
     "together": {"run.snapshotsPerJob": 4},
     "kept": {"run.checkpointUri": "CHECKPOINTS"},
+    "of-text": {},
+    "of-text-in-parallel": {},
 }
 
 
@@ -83,7 +101,10 @@ def test_history_has_the_rows_of_the_folders_of_its_days(spark, tmp_path: Path, 
         {key: f"file://{tmp_path}/kept/" if value == "CHECKPOINTS" else value
          for key, value in WAYS[way].items()}
     )  # fmt: skip
-    report = loom.weave(spark).report
+    if way.startswith("of-text"):
+        as_text(loom)
+    options = RunOptions(parallel_snapshots=3 if way.endswith("parallel") else 1)
+    report = loom.weave(spark, options=options).report
     assert [day_of(one.time) for one in report.snapshots] == list(DAYS), report.message
     assert taken(loom) == {
         1: [1], 2: [1, 2], 3: [1, 2], 4: [2], 5: [5], 6: [5, 6], 7: [5, 6, 7], 8: [6, 7],
@@ -115,6 +136,36 @@ def test_gap_fails_the_run_and_a_day_that_came_late_is_found_and_restated(spark,
     assert woven(spark, loom, 3)[0][1] == sorted(
         row["n"] for number in (7, 2, 3) for row in events(number) if row["id"] == 0
     )
+
+
+def test_rows_of_text_are_kept_while_a_later_snapshot_takes_them(spark, tmp_path: Path) -> None:
+    loom = with_history(tmp_path)
+    as_text(loom)
+    kept: list[int] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, SnapshotStarted):
+            kept.append(len(spark.sparkContext._jsc.getPersistentRDDs()))
+
+    before = len(spark.sparkContext._jsc.getPersistentRDDs())
+    loom.weave(spark, emit=emit)
+    # Snapshots 2 and 3 share a subtree too.
+    assert [each - before for each in kept] == [0, 0, 3, 0, 0, 0, 2, 2]
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before
+
+
+def test_day_of_text_that_is_replaced_meanwhile_is_read_again(spark, tmp_path: Path) -> None:
+    loom = with_history(tmp_path)
+    as_text(loom)
+
+    def emit(event: Event) -> None:
+        if isinstance(event, SnapshotStarted) and event.time == day(7):
+            path = loom.place / "sources" / "event" / "2024-01-06" / "text.csv"
+            path.write_text("id,n\n0,600\n")
+
+    woven_ = loom.weave(spark, emit=emit)
+    assert woven_.outcomes[7] == "PUBLISHED", woven_.report.message
+    assert woven(spark, loom, 7)[0] == (0, [50 + 3, 600, 70 + 3])
 
 
 def test_key_that_repeats_across_days_is_refused_unless_a_rule_takes_one_row(spark, tmp_path):

@@ -1,16 +1,19 @@
 """Inputs of one snapshot, and subtrees that several snapshots of a run share (rule W29)."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from itertools import chain
 
-from pyspark.sql import SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.fold import Point, Weave
 from snaploom.engine.schemachecks import SchemaOutcome, check_schemas, schema_faults
-from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
+from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory, unpersist
 from snaploom.engine.write import read_files, under_schema, write_frame
 from snaploom.errors import Interrupted, SnaploomError
 from snaploom.models.common import EpochNanos, format_instant
@@ -20,13 +23,15 @@ from snaploom.output.caches import SubtreeStore
 from snaploom.output.layout import content_hash
 from snaploom.output.state import FolderState
 from snaploom.plan.plan import PlannedSnapshot
-from snaploom.plan.steps import ReadSource, Times, Visit, recurring_subtrees
+from snaploom.plan.steps import ReadSource, Visit, recurring_subtrees
+from snaploom.policy.fileformats import format_of
 from snaploom.run.session.spark import open_place, result_settings, translated
 from snaploom.run.weaving.filelayout import ValuelessColumns
 from snaploom.run.weaving.history import SchemaHistory
 from snaploom.run.weaving.preparation import Prepared, Reading
-from snaploom.sources.port import SourceFrame
-from snaploom.spark.types import struct_from
+from snaploom.sources.port import SourceFrame, SourceReader
+from snaploom.sources.sourcefiles import ReadFiles
+from snaploom.spark.types import as_nullable, struct_from
 
 # Inputs of one snapshot: its sources as they were read, without those left out.
 
@@ -90,6 +95,10 @@ class InputReader:
 # Subtrees that several snapshots of one run share, folded once (rule W29).
 
 
+_Day = tuple[str, EpochNanos]
+"""A snapshot of a source, as one of a history."""
+
+
 class Sharing:
     """Sources and subtrees that snapshots of one run have in common."""
 
@@ -115,13 +124,33 @@ class Sharing:
         facts_hash = content_hash(f"{prepared.plan.hash} {facts}".encode())
         self._memory = SubtreeMemory(facts_hash, self._recall if self._store else None)
         self._sources: dict[str, SourceFrame] = {}
+        self._takes = {planned.time: _days_taken(planned) for planned in due}
+        self._left = Counter(chain.from_iterable(self._takes.values()))
+        self._days: dict[_Day, DataFrame] = {}
 
-    def source(self, name: str, times: Times, read: Callable[[], SourceFrame]) -> SourceFrame:
+    def source(self, step: ReadSource, reader: SourceReader) -> SourceFrame:
         """Snapshots of a source: the frame that the last snapshot had, where it is the same."""
-        found = self._sources.get(name)
-        if found is None or tuple(found.snapshots) != times:
-            found = self._sources[name] = read()
+        found = self._sources.get(step.source)
+        if found is None or tuple(found.snapshots) != step.times:
+            found = reader.read(*step.times)
+            if _is_parsed_by_day(found):
+                found = replace(found, frame=self._by_day(step, reader, found.frame))
+            self._sources[step.source] = found
         return found
+
+    def _by_day(self, step: ReadSource, reader: SourceReader, together: DataFrame) -> DataFrame:
+        """The rows of a history; Spark keeps those of each snapshot that a later one takes too."""
+        days = [(step.source, time) for time in step.times]
+        if not any(day in self._days or self._left[day] > 1 for day in days):
+            return together
+        found = {day: self._days.get(day) or reader.read(day[1]).frame for day in days}
+        schemas = [as_nullable(frame.schema) for frame in (together, *found.values())]
+        if schemas.count(schemas[0]) < len(schemas):
+            return together
+        for day in found.keys() - self._days.keys():
+            if self._left[day] > 1:
+                self._days[day] = found[day].persist(StorageLevel.MEMORY_AND_DISK)
+        return reduce(DataFrame.unionAll, found.values())
 
     def subtrees(
         self,
@@ -168,20 +197,28 @@ class Sharing:
     def done(self, time: EpochNanos) -> None:
         """The snapshot of a time has ended: release what no later one shares."""
         self._memory.forget_all_but(self._later[time])
+        self._left -= Counter(self._takes.pop(time, ()))
+        self._release(day for day in list(self._days) if not self._left[day])
 
     def forget(self) -> None:
-        """Release everything: sources have changed since."""
+        """Release everything: the run ends, or sources have changed since."""
         self._sources.clear()
+        self._release(list(self._days))
         self._memory.forget_all_but(())
 
     def close(self) -> None:
-        """Release everything, and delete checkpoints that are no longer used."""
-        self._memory.forget_all_but(())
+        """Delete checkpoints that are no longer used."""
         if self._store is not None and self._has_used_store:
             try:
                 self._store.remove_unused()
             except SnaploomError as error:
                 self._warn(f"old checkpoints stay at {self._store.uri}: {error.message}")
+
+    def _release(self, days: Iterable[_Day]) -> None:
+        for day in days:
+            frame = self._days.pop(day, None)
+            if frame is not None:
+                unpersist(frame)
 
     def _open(self, prepared: Prepared) -> SubtreeStore | None:
         uri = prepared.bundle.output.spec.run.checkpoint_uri
@@ -224,6 +261,23 @@ class Sharing:
         counts = {(point.number, point.is_out): found for point, found in subtree.counts.items()}
         store.commit(signature, uri, schema.json(), counts)
         self._has_used_store = True
+
+
+def _days_taken(planned: PlannedSnapshot) -> set[_Day]:
+    steps = (one for one in planned.steps if isinstance(one, ReadSource) and len(one.times) > 1)
+    return {(step.source, time) for step in steps for time in step.times}
+
+
+def _is_parsed_by_day(read: SourceFrame) -> bool:
+    """Whether a history is of text that each of its snapshots has files of, with declared types.
+
+    Parsing text costs more than keeping its rows; Parquet costs less.
+    """
+    listed = read.listed
+    if not isinstance(listed, ReadFiles) or len(listed.snapshots) < 2:
+        return False
+    declared = listed.listing.declared
+    return declared.schema_fields is not None and format_of(declared.format).has_corrupt_records
 
 
 def _newest_visit(prepared: Prepared) -> list[Visit]:

@@ -212,6 +212,7 @@ def _weave_each(
     finally:
         works.close()
         weaver.close()
+        sharing.forget()
     sharing.close()
 
 

@@ -209,7 +209,7 @@ class SnapshotWeaver:
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
             reader = self._run.prepared.sources.reader(step.source)
-            found = self._sharing.source(step.source, step.times, lambda: reader.read(*step.times))
+            found = self._sharing.source(step, reader)
         self._run.record.observations.see_schema(
             step.source, found.time, _fingerprint(found.frame.schema)
         )

@@ -237,9 +237,7 @@ class FileSet:
         # Before anything is read: what looks at files gives some of the options to Spark, too.
         self._allowed_format()
         try:
-            FileChecks(self.spark, self.resource, self.declared, self._own_schema).check(
-                [file.file for file in files]
-            )
+            self._facts.check([file.file for file in files])
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         if self.format.reader:
@@ -359,6 +357,10 @@ class FileSet:
             frame, records = self._frame(unknown, texts), self._records(unknown)
             self._checks.check(frame, self.file_of_row(frame, unknown), schema, records)
         self._valued.update(uris)
+
+    @cached_property
+    def _facts(self) -> FileChecks:
+        return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
 
     @cached_property
     def _checks(self) -> ValueChecks:
