@@ -1,5 +1,6 @@
 """A source as all its snapshots of a length of time, against DuckDB over their folders."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from snaploom.models.report import DataFindingKind
 from snaploom.plan.times import Selection
 from snaploom.run.runevents import Event, SnapshotStarted
 from snaploom.run.weaving.requests import RunOptions
+from snaploom.sources.files import records
 from snaploom.sources.port import SourceFrame
 from snaploom.sources.readers import Sources
 
@@ -43,16 +45,17 @@ def with_history(place: Path, length: str = "3d", mode: str = "CONTINUE_WARN", *
     return loom
 
 
-def as_text(loom: Loom) -> None:
-    """Let the events be CSV, with declared types."""
+def as_text(loom: Loom, kind: str = "csv") -> None:
+    """Let the events be text, with declared types."""
     place = loom.place / "sources" / "event"
     for path in place.glob("*/part.parquet"):
-        duckdb.read_parquet(str(path)).write_csv(str(path.with_name("text.csv")), header=True)
+        target = path.with_name(f"text.{kind}")
+        duckdb.execute(f"COPY (FROM '{path}') TO '{target}' (FORMAT {kind})")
     (source,) = [raw for raw in loom.documents() if raw["metadata"]["name"] == "event"]
     source["spec"]["hdfsLike"].update(
-        format="csv",
-        sourceUriGlobs=[f"file://{place}/*/*.csv"],
-        formatOptions={"header": "true"},
+        format=kind,
+        sourceUriGlobs=[f"file://{place}/*/*.{kind}"],
+        formatOptions={"header": "true"} if kind == "csv" else {},
         schemaFields=[{"name": name, "dataType": "bigint"} for name in ("id", "n")],
     )
     loom.more.append(source)
@@ -165,7 +168,7 @@ def test_day_of_text_that_is_replaced_meanwhile_is_read_again(spark, tmp_path: P
 
     woven_ = loom.weave(spark, emit=emit)
     assert woven_.outcomes[7] == "PUBLISHED", woven_.report.message
-    assert woven(spark, loom, 7)[0] == (0, [50 + 3, 600, 70 + 3])
+    assert woven(spark, loom, 7)[0] == (0, [53, 73, 600])
 
 
 def test_key_that_repeats_across_days_is_refused_unless_a_rule_takes_one_row(spark, tmp_path):
@@ -205,6 +208,23 @@ def test_columns_of_days_are_merged_or_refused(spark, tmp_path: Path) -> None:
 def read(spark: SparkSession, loom: Loom, source: str, *days: int) -> SourceFrame:
     sources = Sources(spark, loom.bundle(), day(20))
     return sources.reader(source).read(*map(day, days))
+
+
+def test_file_of_several_histories_is_checked_once(spark, tmp_path, monkeypatch) -> None:
+    loom = with_history(tmp_path)
+    as_text(loom, "json")
+    checked: list[str] = []
+    check = records.check_json
+
+    def seen(session: SparkSession, paths: Sequence[str], *rest: Any) -> None:
+        checked.extend(path[-20:-10] for path in paths)
+        check(session, paths, *rest)
+
+    monkeypatch.setattr(records, "check_json", seen)
+    reader = Sources(spark, loom.bundle(), day(20)).reader("event")
+    reader.read(day(1), day(2))
+    reader.read(day(2), day(5))
+    assert checked == ["2024-01-01", "2024-01-02", "2024-01-05"]
 
 
 def test_query_is_over_each_snapshot_of_a_history(spark, tmp_path: Path) -> None:
