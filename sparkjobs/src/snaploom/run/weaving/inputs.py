@@ -92,7 +92,7 @@ class InputReader:
         return SnapshotInputs(outcome, used)
 
 
-# Subtrees that several snapshots of one run share, folded once (rule W29).
+# What several snapshots of one run share: subtrees, folded once (rule W29), and days of text.
 
 
 _Day = tuple[str, EpochNanos]
@@ -269,9 +269,9 @@ def _days_taken(planned: PlannedSnapshot) -> set[_Day]:
 
 
 def _is_parsed_by_day(read: SourceFrame) -> bool:
-    """Whether a history is of text that each of its snapshots has files of, with declared types.
+    """Whether a history is of text with declared types, each of its snapshots in own files.
 
-    Parsing text costs more than keeping its rows; Parquet costs less.
+    Keeping its rows costs less than parsing them again.
     """
     listed = read.listed
     if not isinstance(listed, ReadFiles) or len(listed.snapshots) < 2:
