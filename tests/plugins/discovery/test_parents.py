@@ -76,6 +76,7 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"partners": "id,x%3 90", "kits": "kit_no,part_id%80 400"}, ""),
         ({"seats": "seat_id,x%3 90", "pupils": "pupil_no,seat%9 400"}, "pupils.seat"),
         ({"shops": "shop_id,x%3 90", "sales": "sale_no,shop_id%9 400"}, ""),
+        # Several versions a customer, and nothing on top of the parents.
         ({"customers": "id,customer_no%30 90", "orders": "no,cust_id%30 400"}, "orders.cust_id"),
         ({"details": "id,parent_id%40 90"}, "details.parent_id"),
         ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),

@@ -237,7 +237,7 @@ class FileSet:
         # Before anything is read: what looks at files gives some of the options to Spark, too.
         self._allowed_format()
         try:
-            self._facts.check([file.file for file in files])
+            self._file_checks.check([file.file for file in files])
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         if self.format.reader:
@@ -359,7 +359,7 @@ class FileSet:
         self._valued.update(uris)
 
     @cached_property
-    def _facts(self) -> FileChecks:
+    def _file_checks(self) -> FileChecks:
         return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
 
     @cached_property
