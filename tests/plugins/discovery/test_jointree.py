@@ -68,6 +68,15 @@ def test_arrays_that_would_be_huge_are_left_out(tmp_path: Path) -> None:
     assert "500 rows a key of customers are too many" in reasons["events"]
 
 
+def test_a_source_that_hangs_below_one_of_two_roles_is_named(tmp_path: Path) -> None:
+    games = rows("id,home_id,away_id", *(f"{i},C{i % 9},C{i % 7}" for i in range(60)))
+    clubs = rows("club_id,city", *(f"C{i},t{i}" for i in range(9)))
+    titles = rows("club_id,title", *(f"C{i % 9},k{i}" for i in range(18)))
+    result = found(tmp_path, "games", games=games, clubs=clubs, titles=titles)
+    (left,) = (each for each in result.declarations.left_out if each.what == "titles")
+    assert "in the output for away_clubs only, and not for home_clubs" in left.why
+
+
 def test_sources_that_nothing_leads_to_are_left_out(tmp_path: Path) -> None:
     colours = rows("shade,red", *(f"s{i},{i}" for i in range(9)))
     sources = {"customers": CUSTOMERS, "contacts": CONTACTS, "colours": colours, "tones": colours}

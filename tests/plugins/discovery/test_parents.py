@@ -82,6 +82,10 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"users": "id,x%3 30", "tickets": "no,assigned_to%30 200"}, "tickets.assigned_to"),
         ({"lines": "line_id,x%3 12", "bills": "bill_no,line_no%9 400"}, "bills.line_no"),
         ({"order_types": "type_id,x%3 5", "bills": "bill_no,type_id%4 400"}, "bills.type_id"),
+        (
+            {"rooms": "id,x%2 5", "bill_rooms": "id,y%2 5", "bill_lines": "no,room_id%5 400"},
+            "bill_lines.room_id",
+        ),
     ],
 )
 def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stated):

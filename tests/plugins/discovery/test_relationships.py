@@ -75,6 +75,16 @@ def test_only_keys_with_gaps_are_found_by_values(tmp_path: Path, step: int, numb
     assert [len(found.relationships.declared), len(found.guesses)] == [number, number]
 
 
+def test_rows_with_two_numbers_are_referred_to_by_either(tmp_path: Path) -> None:
+    visits = "\n".join(f"{i},{7 * (i % 90) + 1001},{i % 3}" for i in range(300))
+    people = "\n".join(f"{i},{7 * i + 1001},{i % 9}" for i in range(90))
+    (tmp_path / "visits.csv").write_text(f"row_id,subject_id,ward\n{visits}\n")
+    (tmp_path / "patients.csv").write_text(f"row_id,subject_id,born\n{people}\n")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert (one.source, one.target) == ("visits.subject_id", "patients.subject_id")
+    assert not one.is_guess
+
+
 def test_of_two_tables_of_persons_none_is_taken(tmp_path: Path) -> None:
     for name in ("users", "employees", "posts"):
         column = "author_id" if name == "posts" else "age"

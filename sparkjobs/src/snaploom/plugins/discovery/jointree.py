@@ -101,8 +101,28 @@ def propose_tree(
     known = {node.table for node in nodes} | {each.what for each in tree.left_out}
     unreached = ", ".join(sorted(by_name.keys() - known))
     why = f"declared, but not in the output: no relationship leads there from {chosen}"
-    left_out = (*tree.left_out, *([foundfiles.LeftOut(unreached, why)] if unreached else ()))
+    left_out = (
+        *tree.left_out,
+        *_of_one_role(nodes),
+        *([foundfiles.LeftOut(unreached, why)] if unreached else ()),
+    )
     return ProposedTree(tuple(nodes), tuple(others[:3]), left_out, close)
+
+
+def _of_one_role(nodes: Sequence[Joined]) -> Iterator[foundfiles.LeftOut]:
+    """Sources that hang below one role of a source and not below its others."""
+    for node in nodes:
+        one, above = node.relationship, nodes[node.parent]
+        if one is None or one.child != node.table or one.parent == one.child:
+            continue
+        others = [n.field for n in nodes if n.table == above.table and n is not above]
+        if others:
+            why = f"in the output for {above.field} only, and not for {', '.join(others)}"
+            yield foundfiles.LeftOut(
+                node.table,
+                f"{why}; to have it there too, repeat its virtual source, its relationship and its "
+                f"entry of otherDataSources for {others[0]}",
+            )
 
 
 def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationships) -> float:

@@ -259,7 +259,11 @@ def _likeness_as(
     other = column_words(target.name, parent.prefix)
     is_text = column.type.family is target.type.family is Family.TEXT
     # link_type of link_types, though these have a link_type_id as well.
-    is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id)
+    is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id) or (
+        # subject_id of patients, whose rows have numbers of their own besides
+        other.has_id and words.whole == other.whole
+        and target.is_unique and not column.is_unique and not is_sequence(target)
+    )  # fmt: skip
     if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
         # One of the codes of a country, as long as the column's.
         is_code |= other.whole == ("name",) or (

@@ -23,7 +23,13 @@ from snaploom.plugins.discovery.compounds import (
     of_foreign_key,
 )
 from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
-from snaploom.plugins.discovery.names import LIKE_ENOUGH, column_words, is_plural, table_words
+from snaploom.plugins.discovery.names import (
+    LIKE_ENOUGH,
+    column_words,
+    is_plural,
+    stem,
+    table_words,
+)
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import Relationship, Verdict, candidates, is_copy
 from snaploom.plugins.discovery.scratch import inclusion
@@ -285,8 +291,10 @@ def _choice(
     least = (
         foundfiles.LIKE_NAME if best.is_proved else foundfiles.SAME_NAME if rest else LIKE_ENOUGH
     )
+    own = {one for one in rest if _is_of_child(one, best)}
     if (
-        best.normalize
+        own
+        or best.normalize
         or best.likeness < least
         or best.is_unsure
         or (best.included.compared == 1 and best.likeness < 1)
@@ -294,11 +302,19 @@ def _choice(
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
     if best.included.compared == 1 and best.likeness < 1 and is_plural(best.child_columns[0]):
         margin = min(margin, 0.0)  # a column that is called modes has a list of them
-    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
+    near = tuple(o for o in rest if o in own or o.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
         return Choice((best,), best, True, effect)
     return Choice((best, *near), best if margin >= _NEAR else None, False, effect)
+
+
+def _is_of_child(one: Relationship, best: Relationship) -> bool:
+    """Whether a parent is called as the best one and, in front, as the child: order_statuses."""
+    names, base = (list(map(stem, table_words(each.parent))) for each in (one, best))
+    own = set(map(stem, table_words(best.child)))
+    front = names[: -len(base)]
+    return bool(front) and names[-len(base) :] == base and own.issuperset(front)
 
 
 def _homes(
