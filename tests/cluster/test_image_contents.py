@@ -221,6 +221,7 @@ print("rows", spark.range(3).select(plus("id").alias("x")).toArrow().to_pydict()
     assert "rows {'x': [1, 2, 3]}" in done.stdout
 
 
+@pytest.mark.variant
 def test_flights_are_woven_natively(images):
     """By the image as it is, whose Report names Comet; the rows are those of the example."""
     image = images("spark-comet")

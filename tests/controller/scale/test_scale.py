@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.operator.operatorprocess import DEADLINE
 
 REPOSITORY = Path(__file__).parents[3]
@@ -15,6 +16,7 @@ SMALL = (
 )  # fmt: skip
 
 
+@pytest.mark.benchmark
 def test_a_restart_writes_nothing_and_runs_are_followed_without_asking_and_survive_faults() -> None:
     program = REPOSITORY / "benchmarks" / "reconciler.py"
     done = subprocess.run(

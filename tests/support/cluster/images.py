@@ -103,9 +103,13 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
 
 
 def each_image(*names: str) -> list[object]:
-    """Images of this architecture, and `emulated` ones of the other, as parameters of a test."""
-    others = (f"{name}/{OTHER}" for name in names)
-    return [*names, *(pytest.param(other, marks=pytest.mark.emulated) for other in others)]
+    """Images of this architecture, and those of the other one, as parameters of a test.
+
+    The latter are variants, as is the image with Comet: the whole way runs it.
+    """
+    both = [*names, *(f"{name}/{OTHER}" for name in names)]
+    plain = {*names} - {COMET}
+    return [pytest.param(n, marks=() if n in plain else pytest.mark.variant) for n in both]
 
 
 def parts_of(image: str) -> tuple[str, str]:
@@ -117,7 +121,8 @@ def parts_of(image: str) -> tuple[str, str]:
 BUILD = REPOSITORY / ".ci" / "images"
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
-COMET_IMAGE = "snaploom-spark-comet:test"
+COMET = "spark-comet"
+COMET_IMAGE = f"snaploom-{COMET}:test"
 
 
 def image_archive(image: str) -> Path:
