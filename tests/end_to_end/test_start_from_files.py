@@ -111,7 +111,7 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
      "{x}*[y]? {{z/sales_%y%m%d.csv"],
 )  # fmt: skip
 def test_days_of_other_orders_are_published_with_all_rows(tmp_path, spark, form):
-    days = [date(2024, 5, day) for day in (9, 10, 13, 14)]
+    days = [date(2024, 5, day) for day in (9, 10, 11, 13, 14)]
     for day in days:
         file = tmp_path / ODD / "data" / day.strftime(form)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -103,10 +103,7 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
 
 
 def each_image(*names: str) -> list[object]:
-    """Images of this architecture, and those of the other one, as parameters of a test.
-
-    The latter are variants, as is the image with Comet: the whole way runs it.
-    """
+    """Images as parameters of a test; Comet's and the other architecture's are variants."""
     both = [*names, *(f"{name}/{OTHER}" for name in names)]
     plain = {*names} - {COMET}
     return [pytest.param(n, marks=() if n in plain else pytest.mark.variant) for n in both]

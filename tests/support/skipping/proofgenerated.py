@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from pyspark.sql import SparkSession
-from support.runner.proofscope import IS_WHOLE
 from support.skipping.onequalsoff import (
     IndexHome,
     IndexOf,
@@ -241,7 +240,7 @@ def _next_decimal(value: Decimal, step: int, data_type: str) -> Decimal:
 
 GENERAL, EDGES, EXPRESSIONS, RANGES = 44, 26, 20, 20
 """Conditions of each kind that are drawn for a table."""
-MOST = 48 if IS_WHOLE else 24
+MOST = 48
 """Conditions that one index set is asked."""
 COLLECTED = 2
 """Conditions of each index set whose rows are compared whole."""

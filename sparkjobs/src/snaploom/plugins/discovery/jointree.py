@@ -101,27 +101,21 @@ def propose_tree(
     known = {node.table for node in nodes} | {each.what for each in tree.left_out}
     unreached = ", ".join(sorted(by_name.keys() - known))
     why = f"declared, but not in the output: no relationship leads there from {chosen}"
-    left_out = (
-        *tree.left_out,
-        *_of_one_role(nodes),
-        *([foundfiles.LeftOut(unreached, why)] if unreached else ()),
-    )
-    return ProposedTree(tuple(nodes), tuple(others[:3]), left_out, close)
+    left_out = [*tree.left_out, *_of_one_role(nodes)]
+    left_out += [foundfiles.LeftOut(unreached, why)] if unreached else []
+    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
 
 
 def _of_one_role(nodes: Sequence[Joined]) -> Iterator[foundfiles.LeftOut]:
     """Sources that hang below one role of a source and not below its others."""
-    for node in nodes:
-        one, above = node.relationship, nodes[node.parent]
-        if one is None or one.child != node.table or one.parent == one.child:
-            continue
+    for node in nodes[1:]:
+        above, one = nodes[node.parent], node.relationship
         others = [n.field for n in nodes if n.table == above.table and n is not above]
-        if others:
-            why = f"in the output for {above.field} only, and not for {', '.join(others)}"
+        if others and one is not None and one.child == node.table != one.parent:
             yield foundfiles.LeftOut(
                 node.table,
-                f"{why}; to have it there too, repeat its virtual source, its relationship and its "
-                f"entry of otherDataSources for {others[0]}",
+                f"in the output for {above.field} only, and not for {', '.join(others)}; for it, "
+                "repeat its virtual source, its relationship and its entry of otherDataSources",
             )
 
 
