@@ -24,7 +24,7 @@ from support.servers.ports import free_port
 
 from snaploom_operator.process.operator import RunOptions
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 DEADLINE = 240.0
 NAMESPACE = "jobs"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import yaml
 from pyspark.sql import SparkSession
 from support.declared.declarations import document, output
@@ -80,6 +81,7 @@ def printed(command: list[str], environment: dict[str, str], cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path) -> None:
     environment = installed("Add an index type", tmp_path)
     printed([sys.executable, "-m", "pytest", "-q", "test_remainder.py"], environment, tmp_path)
@@ -95,6 +97,7 @@ def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path)
     assert "1 of 2 files" in printed(explain, environment, tmp_path)
 
 
+@pytest.mark.long
 def test_the_file_format_of_the_page_is_found_and_run(spark: SparkSession, tmp_path: Path) -> None:
     environment = installed("Add a file format", tmp_path)
     printed([sys.executable, "-m", "pytest", "-q", "test_npy.py"], environment, tmp_path)
@@ -122,6 +125,7 @@ def test_an_output_is_published_in_the_store_of_the_page(tmp_path: Path) -> None
     assert "2024-05-01" in listed
 
 
+@pytest.mark.long
 def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:
     library = tmp_path / "snaploom"
     environment = with_recipe("Add a source kind", library)

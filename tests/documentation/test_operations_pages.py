@@ -55,6 +55,7 @@ def kubectl_on_path(plane: ControlPlane, folder: Path) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_recovery_prints_what_the_page_shows(own_control_plane, tmp_path, monkeypatch):
     programs, folder = kubectl_on_path(own_control_plane, tmp_path / "programs"), tmp_path / "home"
@@ -96,6 +97,7 @@ def by_shell(text: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_recipes_for_kubectl_work_on_resources_with_every_section(
     own_control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 from support.documentation import examples
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 JANUARY = "2013-01-31"
 

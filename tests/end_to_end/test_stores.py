@@ -19,7 +19,7 @@ from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.spark.hadoopstore import HadoopObjectStore
 from snaploom.spark.jvm import PROTOCOL, client_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 DEADLINE = 500
 """Seconds for a process that starts Spark; it takes 20 on an idle machine."""

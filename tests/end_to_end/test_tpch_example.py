@@ -6,7 +6,7 @@ import duckdb
 import pytest
 from support.documentation.examples import Example, Shell, copy_example, published_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 TABLES = ("lineitem", "orders", "customer", "part", "supplier", "partsupp", "nation", "region")
 BY_HAND = """

@@ -200,7 +200,7 @@ EMPTY: dict[str, Callable[[Counts], Counts]] = {
 }
 
 
-@pytest.mark.parametrize("unseen", [POINTS, POINTS[2:4], POINTS[1:2]])
+@pytest.mark.parametrize("unseen", [POINTS, POINTS[:2], POINTS[2:4], POINTS[1:2], POINTS[4:]])
 @pytest.mark.parametrize("change", EMPTY.values(), ids=EMPTY)
 def test_observations_that_saw_nothing_prove_nothing(spark, tmp_path, monkeypatch, unseen, change):
     frames = {

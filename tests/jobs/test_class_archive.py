@@ -43,6 +43,7 @@ def result(cache: Path) -> dict[str, object]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_second_jvm_maps_what_the_first_one_archived(tmp_path: Path) -> None:
     assert result(tmp_path) == {"maps": False, "rows": 6}

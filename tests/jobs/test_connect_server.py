@@ -17,7 +17,7 @@ from support.documentation.pages import DOCS, blocks_of
 
 from snaploom.skipping import skipping_index
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 CLIENT = Path(sys.prefix, "connect")
 """Where `.ci/environment` puts the client's package `pyspark`."""

@@ -11,7 +11,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.spark, pytest.mark.benchmark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def figures(folder: Path, *parts: str) -> dict[str, float]:

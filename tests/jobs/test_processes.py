@@ -118,7 +118,7 @@ def main(place: str, point: Sequence[str]) -> None:
         run_with_a_task_that_fails(Path(place))
 
 
-@pytest.mark.parametrize("point", sampled(PUBLISHING, 2))
+@pytest.mark.parametrize("point", sampled(PUBLISHING, 3))
 def test_run_after_a_killed_one_publishes_exactly_once(spark, loom, tmp_path, point) -> None:
     process = start([*PROGRAM, str(tmp_path), point.value], tmp_path / "killed", FINDING_SUPPORT)
     assert end(process, tmp_path / "killed")[0] == -signal.SIGKILL

@@ -234,7 +234,8 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(30), deadline=None)
+@pytest.mark.long
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY, SCHEDULERS)
 def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed, known):
     decision = decide(observed, known)
@@ -251,7 +252,8 @@ def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed, kno
     assert all(note.reason in REASONS and note.message for note in decision.notes)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@pytest.mark.long
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY, SCHEDULERS)
 def test_actions_name_nothing_foreign(observed: Observed, operator: DecideSettings) -> None:
     known = {(each.name, each.uid) for each in observed.runs.applications}
@@ -268,7 +270,8 @@ def test_actions_name_nothing_foreign(observed: Observed, operator: DecideSettin
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(30), deadline=None)
+@pytest.mark.long
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY, SCHEDULERS)
 def test_decisions_that_are_carried_out_come_to_an_end(observed, known):
     for _ in range(MOST_PASSES):

@@ -263,7 +263,7 @@ async def test_neither_death_nor_fault_changes_the_end(name, play):
         _, simplest = await play.undisturbed("publish")
         calls = {call: None for call in calls if call not in set(simplest.proxy.calls)}
     points = [(call, fault) for call in calls for fault in FAULTS_OF[call.verb]]
-    chosen = sampled(points, 6 if name == "publish" else 1)
+    chosen = sampled(points, 8 if name == "publish" else 2)
     deaths = sampled(range(1, stage.proxy.writes + 1), 1)
     died = spoilt = 0
 

@@ -16,7 +16,7 @@ SMALL = (
 )  # fmt: skip
 
 
-@pytest.mark.benchmark
+@pytest.mark.long
 def test_a_restart_writes_nothing_and_runs_are_followed_without_asking_and_survive_faults() -> None:
     program = REPOSITORY / "benchmarks" / "reconciler.py"
     done = subprocess.run(

@@ -14,7 +14,7 @@ from support.weaving.sparksession import compiled
 from snaploom.reader import read
 from snaploom.skipping.core.valueorder import SortRequest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 MANY = 1_000_000
 

@@ -378,7 +378,8 @@ def test_settings_that_change_between_two_collects_lose_no_row(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", sampled(FUNCTIONS, 24))
+@pytest.mark.long
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 45))
 def test_expressions_that_differ_in_a_literal_have_different_keys(numbers, spark, function):
     frame = numbers.frame(spark)
     for family in families(frame, function):

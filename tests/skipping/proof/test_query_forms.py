@@ -90,6 +90,7 @@ FRAMES: dict[str, Callable[[DataFrame, str], DataFrame]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("sources", ["avro,csv,json,kafka,orc,parquet,text", ""])
 def test_rows_are_the_same_of_frames(spark, table, location, name, sources):
