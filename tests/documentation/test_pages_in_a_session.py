@@ -15,7 +15,7 @@ from support.weaving.sparksession import compiled
 
 from snaploom.skipping import disable
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -122,6 +122,7 @@ def declared(loom: Loom, field: Raw | None) -> str:
 KINDS = [by_path, by_read_time, by_column, through_a_query, through_queries_over_queries]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_source_is_looked_at_again(spark, loom, kind) -> None:
     loom.others.clear()
@@ -203,6 +204,7 @@ def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom, stag
     assert versions(spark, loom) == {("old", "old")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_folder_that_grows_all_the_time_is_read_as_it_was_at_one_moment(spark, loom, kind) -> None:
     loom.others.clear()

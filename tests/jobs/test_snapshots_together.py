@@ -105,6 +105,7 @@ def test_tasks_write_files_of_one_snapshot_each(spark, tmp_path, values, tasks, 
     assert sorted(found, key=itemgetter(1)) == [(f"n={n % values}", n) for n in range(200)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", FORMATS, ids=str)
 def test_every_kind_of_file_holds_the_rows_of_its_snapshot(spark, tmp_path, folder) -> None:
     single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together")

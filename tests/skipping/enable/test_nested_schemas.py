@@ -84,6 +84,7 @@ def test_index_is_used_whatever_fields_a_query_reads(skipping, reading, nested, 
         assert outcome.kept_files == 1, (condition, columns, outcome)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", FORMATS)
 def test_rows_are_the_same_when_fields_are_left_out(skipping, reading, nested, source):
     condition = " OR ".join(f"({each})" for each in CONDITIONS)

@@ -117,6 +117,7 @@ def test_what_is_missing_is_one_error(bare, tmp_path, arguments, missing):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_tests_of_other_packages_pass_without_it() -> None:
     plugin = "support.skipping.withoutinterop"
     run("-m", "pytest", "-q", "--quick", "-p", plugin, "-p", "no:cacheprovider", *TESTS)

@@ -15,6 +15,7 @@ from snaploom.plugins.flint.documents import read_hits
 from snaploom.plugins.flint.options import RefreshPolicy
 from snaploom.plugins.flint.segments import Action, Write, write_all
 
+pytestmark = pytest.mark.long
 SCHEMA = (
     "id int, flag boolean, l bigint, s smallint, b tinyint, d double, f float, text string, "
     "day date, at timestamp, raw binary, inner struct<x int, y string, z array<date>>, "

@@ -18,6 +18,7 @@ from snaploom.plugins.flint.options import Auth, RefreshPolicy
 from snaploom.plugins.flint.segments import Action, Write, write_all
 from snaploom.plugins.flint.store import OpenSearchIndexStore
 
+pytestmark = pytest.mark.long
 BOTOCORE = Path(sys.prefix, "sigv4")
 """Where `.ci/environment` puts it."""
 
