@@ -104,8 +104,8 @@ def distributions_of(root: Path) -> set[tuple[str, str]]:
 
 def each_image(*names: str) -> list[object]:
     """Images as parameters of a test; Comet's and the other architecture's are variants."""
+    plain = {*names} - {"spark-comet"}
     both = [*names, *(f"{name}/{OTHER}" for name in names)]
-    plain = {*names} - {COMET}
     return [pytest.param(n, marks=() if n in plain else pytest.mark.variant) for n in both]
 
 
@@ -118,8 +118,7 @@ def parts_of(image: str) -> tuple[str, str]:
 BUILD = REPOSITORY / ".ci" / "images"
 OPERATOR_IMAGE = "snaploom-operator:test"
 SPARK_IMAGE = "snaploom-spark:test"
-COMET = "spark-comet"
-COMET_IMAGE = f"snaploom-{COMET}:test"
+COMET_IMAGE = "snaploom-spark-comet:test"
 
 
 def image_archive(image: str) -> Path:

@@ -23,7 +23,7 @@ SETTINGS: Mapping[str, str] = {
     ALLOW_SETTING: "{}",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1536m",
+    "spark.driver.memory": "1g",
     "spark.pyspark.python": sys.executable,
     "spark.pyspark.driver.python": sys.executable,
     "spark.sql.session.timeZone": "UTC",
@@ -60,7 +60,7 @@ def accelerated() -> dict[str, str]:
     if not jar:
         return {}
     return {
-        **accelerated_settings(SparkSettings(accelerator=Accelerator.COMET), "1536m"),
+        **accelerated_settings(SparkSettings(accelerator=Accelerator.COMET), "1g"),
         "spark.jars": jar,
     }
 
