@@ -108,7 +108,7 @@ def propose_tree(
 
 def _of_one_role(nodes: Sequence[Joined]) -> Iterator[foundfiles.LeftOut]:
     """Sources that hang below one role of a source and not below its others."""
-    for node in nodes[1:]:
+    for node in (node for node in nodes if node.parent > 0):
         above, one = nodes[node.parent], node.relationship
         others = [n.field for n in nodes if n.table == above.table and n is not above]
         if others and one is not None and one.child == node.table != one.parent:
