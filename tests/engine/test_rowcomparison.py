@@ -14,7 +14,7 @@ from snaploom.confidential import remember_secret
 from snaploom.engine.rowcomparison import compare_rows
 from snaploom.plan.differences import RowChange, RowChanges
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCHEMA = (
     "data struct<id: int, f: double, t: string, m: map<string, int>>, "

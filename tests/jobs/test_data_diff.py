@@ -16,7 +16,7 @@ from support.declared.shop import (
 
 import snaploom as sl
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ if __name__ == "__main__":
         main(sys.argv[1:])
 
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from snaploom.run.runevents import SnapshotStarted
 from snaploom.sources.files import reader
 from snaploom.sources.files.footers import read_footers
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

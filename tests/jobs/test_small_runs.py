@@ -31,7 +31,7 @@ from snaploom.run.weaving.preflight import PlanRequest
 from snaploom.run.weaving.requests import RunRequest
 from snaploom.run.weaving.runs import preview, weave_outputs
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 MORE = pa.table({"id": [1], "text": [os.urandom(SMALL_BYTES // 2)]})
 """Two snapshots of it are too much."""

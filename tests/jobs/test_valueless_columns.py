@@ -7,7 +7,7 @@ from support.declared.shop import FIRST_DAY, SECOND_DAY, CommandResult, Shop, da
 
 from snaploom.reader import read
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.long]
 
 HEADER = "order_id,customer_id,amount\n"
 ORDERS = f"{HEADER}1,10,5.5\n2,11,7.5\n"

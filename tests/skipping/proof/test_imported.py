@@ -31,6 +31,8 @@ from support.skipping.xskipperfiles import JavaBlooms
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.lifecycle.interchange import ImportResult
 
+pytestmark = pytest.mark.long
+
 SQL_TYPES = {
     pa.int32(): "int",
     pa.int64(): "bigint",

@@ -17,6 +17,8 @@ from support.skipping.indexeddata import build_index, counted, on_and_off
 
 from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable, setting
 
+pytestmark = pytest.mark.long
+
 FILES = 8
 SOURCES = ("parquet", "orc")
 EACH = 3 * int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1"))

@@ -17,6 +17,8 @@ from snaploom.skipping.spark.interfaces.enable import (
 )
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
+pytestmark = pytest.mark.long
+
 DATES = ("2026-02-01", "2026-02-02", "__HIVE_DEFAULT_PARTITION__")
 COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "other dates": ("date'2026-02-02' + cast(id as int)", DATES),

@@ -13,6 +13,8 @@ from support.skipping.prooftables import ProofTable, make_table
 
 from snaploom.skipping.spark.interfaces.enable import setting
 
+pytestmark = pytest.mark.long
+
 CONDITIONS = 8
 
 FORMS = {
@@ -90,7 +92,6 @@ FRAMES: dict[str, Callable[[DataFrame, str], DataFrame]] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("sources", ["avro,csv,json,kafka,orc,parquet,text", ""])
 def test_rows_are_the_same_of_frames(spark, table, location, name, sources):

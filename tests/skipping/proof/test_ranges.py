@@ -27,6 +27,8 @@ from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, columns
 from snaploom.skipping.spark.relations.hadoop import JavaRule
 
+pytestmark = pytest.mark.long
+
 EACH = int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")) * 6
 """Conditions of each form."""
 LEAST_SHARE = 0.5
