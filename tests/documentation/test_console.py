@@ -9,6 +9,8 @@ from support.documentation.examples import BIN, Shell, processes
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, Block, Command, commands_of, pattern_of
 
+pytestmark = pytest.mark.long
+
 AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot", "correct-history")
 """How-tos that go on in the tutorial's folder."""
 ELSEWHERE = (*AFTER_TUTORIAL, *IN_A_SESSION)

@@ -75,6 +75,8 @@ from snaploom_operator.cluster.requests import RequestTarget, failure_of
 from snaploom_operator.conditions import Reason
 from snaploom_operator.settings import read_settings
 
+pytestmark = pytest.mark.long
+
 Cause = Callable[[Path], object]
 """Raises the error, or returns it where the program's function does; given an empty folder."""
 

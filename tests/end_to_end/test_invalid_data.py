@@ -20,7 +20,7 @@ from support.declared.shop import (
 
 from snaploom.engine import unmatched
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.long]
 
 
 def assert_nothing_published(shop: Shop) -> None:

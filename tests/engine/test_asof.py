@@ -27,7 +27,7 @@ from snaploom.engine.unmatched import (
 from snaploom.errors import RowsMultiplied
 from snaploom.models.report import JoinMeasure
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 START = datetime(2024, 1, 1)
 MICROSECOND = timedelta(microseconds=1)

@@ -16,7 +16,7 @@ import snaploom.run.submit
 from snaploom.skipping.lifecycle.description import list_indexes
 from snaploom.skipping.stores.catalog import open_base
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 AT = "2024-01-20T00:00:00Z"
 SUBMIT = str(Path(snaploom.run.submit.__file__))

@@ -20,7 +20,7 @@ from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import EndedRun, begun_run, planned_without_spark
 from snaploom.sources.sourcefiles import SourceFiles
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 _OF_THE_RUN = ("run_id", "storage_run_id", "started_at", "finished_at", "session", "spark_version")
 """Of a Report, what no two runs share, and what only a session has."""

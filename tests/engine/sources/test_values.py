@@ -16,7 +16,7 @@ from snaploom.sources.readers import located
 from snaploom.spark.failures import translate
 from snaploom.spark.types import SIMPLE
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def fields(**types):

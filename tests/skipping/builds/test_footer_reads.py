@@ -25,6 +25,8 @@ from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetfiles import file_listing_of
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
+pytestmark = pytest.mark.long
+
 READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "string")), False)
 
 
