@@ -44,7 +44,7 @@ _OWN_FORMATS: Mapping[int, str] = {
     **dict.fromkeys((*range(18, 22), *range(32, 36), 45, 46, 47, 55, 56), _TIMES),
     22: _BOTH,
 }
-_NO_FORMAT = re.compile(r'"[^"]*"|\\.|[_*].|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE | re.DOTALL)
+_NO_FORMAT = re.compile(r'"[^"]*"|\\.|[_*].|\[(?![hms]+\])[^\[\]]*\]', re.IGNORECASE | re.DOTALL)
 _MILLISECONDS_A_DAY = 86_400_000
 _LAST_DAY = 2_958_466
 """Days from the beginning of Excel's calendar to the year 10000."""
