@@ -59,14 +59,11 @@ LEAST_SHARES = {
 types the share is printed."""
 
 
-def marked() -> Iterator[object]:
-    """What `plan` gives, long where it is no folder of ours."""
-    for each in plan():
-        yield pytest.param(*each, marks=() if each[0] == "folder" else pytest.mark.long)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "layout", "seed"), list(marked()))
+@pytest.mark.parametrize(
+    ("kind", "layout", "seed"),
+    [pytest.param(*p, marks=() if p[0] == "folder" else pytest.mark.long) for p in plan()],
+)
 def test_no_row_is_lost(home, generated, layout, seed, record_property):
     verdicts = generated(layout, seed).verdicts(home)
     shares = {label: verdict.share for label, verdict in verdicts.items()}
