@@ -164,9 +164,15 @@ def test_values_that_are_nested_too_deeply_are_left_out(tmp_path: Path, text: st
         discover([str(tmp_path)], "file:///model/")
 
 
-def test_a_key_that_only_the_last_record_has_is_a_column(tmp_path: Path) -> None:
-    text = '{"a": 1}\n' * 200_000 + '{"a": 2, "late": "x"}\n'
-    assert [column.name for column in profile(tmp_path, a__json=text).columns] == ["a", "late"]
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"a": 1}\n' * 200_000 + '{"a": 2, "late": "x"}\n', ["a", "late"]),
+        ('{"b": 1, "a": 2}\n{"a": 1, "b": 2}\n' * 50, ["b", "a"]),
+    ],
+)
+def test_keys_are_columns_in_the_order_of_the_records(tmp_path: Path, text, names) -> None:
+    assert [column.name for column in profile(tmp_path, a__json=text).columns] == names
 
 
 def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:

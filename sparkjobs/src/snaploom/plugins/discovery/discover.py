@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 
 import yaml
@@ -99,9 +100,8 @@ def _entry(
 ) -> list[str]:
     pad = " " * indent
     above = [pad + _comment(declared.comments[path])] if path in declared.comments else []
-    flow = f"{pad}{_flow(key)}: {_flow(value)}"
-    if not isinstance(value, dict | list) or _is_flow(flow, value, path, declared):
-        return [*above, flow]
+    if not isinstance(value, dict | list) or _is_flow(key, value, indent, path, declared):
+        return [*above, f"{pad}{_flow(key)}: {_flow(value)}"]
     lines = [*above, f"{pad}{_flow(key)}:"]
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -115,11 +115,10 @@ def _entry(
 def _item(value: JsonValue, indent: int, path: CommentPath, declared: Declared) -> list[str]:
     pad = " " * indent
     above = [pad + _comment(declared.comments[path])] if path in declared.comments else []
-    flow = f"{pad}- {_flow(value)}"
     if path == declared.marked:  # on one line, however long: one mark is removed
-        return [*above, f"{pad}# {flow.strip()}"]
-    if not isinstance(value, dict) or len(flow) <= WIDTH or not value:
-        return [*above, flow]
+        return [*above, f"{pad}# - {_flow(value)}"]
+    if not isinstance(value, dict) or not value or _fits(value, WIDTH - indent - 2):
+        return [*above, f"{pad}- {_flow(value)}"]
     lines: list[str] = []
     for name, inner in value.items():
         lines.extend(_entry(name, inner, indent + 2, (*path, name), declared))
@@ -127,11 +126,29 @@ def _item(value: JsonValue, indent: int, path: CommentPath, declared: Declared) 
     return [*above, *lines]
 
 
-def _is_flow(flow: str, value: JsonValue, path: CommentPath, declared: Declared) -> bool:
+def _is_flow(
+    key: str, value: JsonValue, indent: int, path: CommentPath, declared: Declared
+) -> bool:
     places = (*declared.comments, declared.marked)
     has_comments = any(place[: len(path)] == path and place != path for place in places)
     is_block = path[-1] in _BLOCKS and isinstance(value, dict | list) and len(value) > 1
-    return len(flow) <= WIDTH and not has_comments and not is_block and path[-1] != "spec"
+    if has_comments or is_block or path[-1] == "spec":
+        return False
+    return _fits(value, WIDTH - indent - len(f"{_flow(key)}: "))
+
+
+def _fits(value: JsonValue, width: int) -> bool:
+    """Whether a value in flow style has so many characters; large ones are not written for that."""
+    waiting, length = [value], 0
+    while waiting and length <= width:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += [*one, *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+        else:
+            length += len(str(one))
+    return length <= width and len(_flow(value)) <= width
 
 
 def _flow(value: JsonValue) -> str:
@@ -178,7 +195,7 @@ class Discovery:
             )
         return " ".join(parts)
 
-    @property
+    @cached_property
     def files(self) -> dict[str, str]:
         """The text of each file that is written, by its name."""
         about = [

@@ -3,7 +3,7 @@
 import io
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -436,15 +436,21 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         f"({', '.join(each.path.name.rpartition('-')[2] for each in groups['unstructured'])})"
     ):  # fmt: skip
         raise NotRecognised("several documents of JSON in a file that are no lines")
-    names = _keys(scratch, table, "v")
+    names = [str(row[0]) for row in scratch.all(
+        "SELECT k FROM (SELECT unnest(json_keys(v)) AS k, generate_subscripts(json_keys(v), 1) "
+        f"AS n, rowid AS r FROM {table}) GROUP BY k ORDER BY min(ROW(r, n))"
+    )]  # fmt: skip
     if not names:
         raise NotRecognised("no records")
     refuse_width(len(names))
-    apart = _taken_apart(scratch, table, "v", list(names), f", {SNAPSHOT}, {FILE}")
+    apart = _taken_apart(scratch, table, names)
+    types = _json_types(
+        scratch, [f"SELECT '{n}' AS p, c{n} AS v FROM {apart}" for n in range(len(names))]
+    )
     columns = [
         (name, kind, _json_value(f"c{place}", kind))
         for place, name in enumerate(names)
-        for kind in [_json_type(scratch, apart, f"c{place}", 0)]
+        for kind in [types.get(str(place), STRING)]
     ]
     is_by_key = _has_records_by_key([kind.data_type for _, kind, _ in columns])
     is_one = is_by_key and scratch.number(f"SELECT count(*) FROM {table}") == len(texts)
@@ -472,84 +478,111 @@ def _not_json(message: str, texts: Sequence[_Text]) -> str:
     return f"{name.rpartition('/')[2]}, record {int(found[2]) - 1:,} is not JSON: {found[3]}"
 
 
-def _keys(scratch: Scratch, table: str, value: str) -> dict[str, int]:
-    """The keys of objects in their order, each with the number of objects that have it."""
-    found = scratch.all(
-        f"SELECT k, count(*), min(r), min(n) FROM (SELECT unnest(json_keys({value})) AS k, "
-        f"generate_subscripts(json_keys({value}), 1) AS n, rowid AS r FROM {table}) "
-        "GROUP BY k ORDER BY 3, 4"
-    )
-    return {str(key): int(str(number)) for key, number, _, _ in found}
-
-
-def _taken_apart(
-    scratch: Scratch, table: str, value: str, keys: Sequence[str], others: str = ""
-) -> str:
-    """A table with a column for each of some keys."""
-    pointers = (text("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
+def _taken_apart(scratch: Scratch, table: str, keys: Sequence[str]) -> str:
+    """A table with a column for each key of records."""
+    pointers = (text(f"/{_escaped(key)}") for key in keys)
     columns = ", ".join(f"nullif(found[{n + 1}], 'null') AS c{n}" for n in range(len(keys)))
     apart = scratch.name()
     scratch.run(
-        f"CREATE TABLE {apart} AS SELECT {columns}{others} FROM (SELECT json_extract({value}, "
-        f"[{', '.join(pointers)}]) AS found{others} FROM {table} WHERE {value} IS NOT NULL)"
+        f"CREATE TABLE {apart} AS SELECT {columns}, {SNAPSHOT}, {FILE} FROM (SELECT json_extract("
+        f"v, [{', '.join(pointers)}]) AS found, {SNAPSHOT}, {FILE} FROM {table})"
     )
     return apart
 
 
-def _json_type(scratch: Scratch, table: str, value: str, depth: int) -> ColumnType:
-    """The type that all values of a column of JSON have."""
-    kinds = {str(row[0]) for row in scratch.all(
-        f"SELECT DISTINCT json_type({value}) FROM {table} WHERE {value} IS NOT NULL"
-    )}  # fmt: skip
-    if kinds <= {"BIGINT", "UBIGINT", "HUGEINT", "DOUBLE"} or kinds == {"VARCHAR"}:
-        tests = (DATE, TIMESTAMP) if kinds == {"VARCHAR"} else (LONG, UNSIGNED, DOUBLE)
-        asked = ", ".join(f"count(t) - count(*) FILTER ({_IS[kind].format('t')})" for kind in tests)
-        (wrong,) = scratch.all(f"SELECT {asked} FROM (SELECT {value}->>'$' AS t FROM {table})")
-        fits = (kind for kind, number in zip(tests, wrong, strict=True) if number == 0)
-        return next(fits, STRING) if kinds else STRING
-    if kinds == {"BOOLEAN"}:
-        return BOOLEAN
-    if kinds in ({"ARRAY"}, {"OBJECT"}):
-        if depth > _DEEPEST:
-            raise NotRecognised("values are nested too deeply")
-        nested = _elements if kinds == {"ARRAY"} else _fields
-        return ColumnType(nested(scratch, table, value, depth + 1), Family.OTHER)
-    return STRING
+_OF_JSON = {
+    **dict.fromkeys((LONG, UNSIGNED, DOUBLE), "IN ('BIGINT', 'UBIGINT', 'HUGEINT', 'DOUBLE')"),
+    **dict.fromkeys((DATE, TIMESTAMP), "= 'VARCHAR'"),
+}
+"""Types that are tried, the best first, each with the kinds of JSON that it is tried for."""
+_INSIDE = "/~"
+"""What follows the path of a list, or of a map, in that of its values: no key is written so."""
 
 
-def _elements(scratch: Scratch, table: str, value: str, depth: int) -> DataType:
-    element = _inner(scratch, table, f"json_extract({value}, '$[*]')", depth)
-    return DataType(array=ArrayType(element_type=element))
+def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dict[str, ColumnType]:
+    """The type of all values `v` of each path `p`, a level of nesting at a time.
 
-
-def _fields(scratch: Scratch, table: str, value: str, depth: int) -> DataType:
-    keys = _keys(scratch, table, value)
-    if not keys or len({key.casefold() for key in keys}) < len(keys):
-        return STRING.data_type
-    objects = scratch.number(f"SELECT count({value}) FROM {table}")
-    if len(keys) >= _FEWEST_KEYS and max(keys.values()) <= _OF_ALL * objects:
-        inner = _inner(scratch, table, f"json_extract({value}, '$.*')", depth)
-        return DataType(map_=MapType(key_type=STRING.data_type, value_type=inner))
-    refuse_width(len(keys))
-    apart = _taken_apart(scratch, table, value, list(keys))
-    fields = tuple(
-        SchemaField(name=key, data_type=_json_type(scratch, apart, f"c{place}", depth).data_type)
-        for place, key in enumerate(keys)
+    A path whose values are all NULL has none.
+    """
+    asked = ", ".join(
+        f"count(*) FILTER (CASE WHEN k {which} THEN {_IS[kind].format('t')} END)"
+        for kind, which in _OF_JSON.items()
     )
-    scratch.run(f"DROP TABLE {apart}")
-    return DataType(struct=StructType(fields_=fields))
+    types: dict[str, ColumnType] = {}
+    objects: dict[str, int] = {}
+    lists: list[str] = []
+    for query in queries:
+        for row in scratch.all(
+            f"SELECT p, CASE WHEN min(k) = max(k) THEN min(k) END, count(*), {asked} FROM "
+            "(SELECT p, json_type(v) AS k, CASE WHEN json_type(v) NOT IN ('ARRAY', 'OBJECT') "
+            f"THEN v->>'$' END AS t FROM ({query}) WHERE v IS NOT NULL) GROUP BY p"
+        ):
+            path, only, (count, *fitting) = str(row[0]), row[1], map(str, row[2:])
+            fits = (kind for kind, number in zip(_OF_JSON, fitting, strict=True) if number == count)
+            types[path] = BOOLEAN if only == "BOOLEAN" else next(fits, STRING)
+            if only == "ARRAY":
+                lists.append(path)
+            elif only == "OBJECT":
+                objects[path] = int(count)
+    if not objects and not lists:
+        return types
+    if depth > _DEEPEST:
+        raise NotRecognised("values are nested too deeply")
+    nested = _nested_types(scratch, " UNION ALL ".join(queries), objects, lists, depth + 1)
+    return types | {path: ColumnType(kind, Family.OTHER) for path, kind in nested.items()}
 
 
-def _inner(scratch: Scratch, table: str, values: str, depth: int) -> DataType:
-    """The type of values that each row has a list of."""
+def _nested_types(
+    scratch: Scratch, values: str, objects: Mapping[str, int], lists: Sequence[str], depth: int
+) -> dict[str, DataType]:
+    """The types at paths of objects, of each of which there are so many, and of lists."""
     inner = scratch.name()
     scratch.run(
-        f"CREATE TABLE {inner} AS SELECT nullif(v, 'null') AS v FROM "
-        f"(SELECT unnest({values}) AS v FROM {table})"
+        f"CREATE TABLE {inner} AS SELECT p, unnest(json_keys(v)) AS k, "
+        f"unnest(json_extract(v, '$.*')) AS v FROM ({values}) WHERE p IN {_listed(objects)} "
+        f"UNION ALL SELECT p, NULL, unnest(json_extract(v, '$[*]')) FROM ({values}) "
+        f"WHERE p IN {_listed(lists)}"
     )
-    found = _json_type(scratch, inner, "v", depth).data_type
+    keys: dict[str, dict[str, int]] = {path: {} for path in objects}
+    for path, key, count in scratch.all(
+        f"SELECT p, k, count(*) FROM {inner} WHERE k IS NOT NULL GROUP BY ALL ORDER BY min(rowid)"
+    ):
+        keys[str(path)][str(key)] = int(str(count))
+    maps = [path for path, own in keys.items() if len(own) >= _FEWEST_KEYS
+            and max(own.values()) <= _OF_ALL * objects[path]]  # fmt: skip
+    structs = {path: own for path, own in keys.items() if path not in maps
+               and 0 < len({key.casefold() for key in own}) == len(own)}  # fmt: skip
+    refuse_width(max(map(len, structs.values()), default=0))
+    query = (
+        f"SELECT p || CASE WHEN p IN {_listed(structs)} THEN '/' || replace(replace(k, '~', '~0'), "
+        f"'/', '~1') ELSE '{_INSIDE}' END AS p, nullif(v, 'null') AS v FROM {inner} "
+        f"WHERE p IN {_listed([*lists, *maps, *structs])}"
+    )
+    found = _json_types(scratch, [query], depth)
     scratch.run(f"DROP TABLE {inner}")
-    return found
+
+    def one(path: str) -> DataType:
+        return found.get(path, STRING).data_type
+
+    types = dict.fromkeys(objects, STRING.data_type)
+    types |= {path: DataType(array=ArrayType(element_type=one(path + _INSIDE))) for path in lists}
+    for path in maps:
+        values_ = one(path + _INSIDE)
+        types[path] = DataType(map_=MapType(key_type=STRING.data_type, value_type=values_))
+    for path, own in structs.items():
+        fields = [SchemaField(name=key, data_type=one(f"{path}/{_escaped(key)}")) for key in own]
+        types[path] = DataType(struct=StructType(fields_=tuple(fields)))
+    return types
+
+
+def _listed(paths: Iterable[str]) -> str:
+    """Paths for IN, with one that nothing has: none would be an error."""
+    return f"({', '.join(map(text, ['', *paths]))})"
+
+
+def _escaped(key: str) -> str:
+    """A key as JSON Pointer has it."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _json_value(value: str, kind: ColumnType) -> str:
