@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.errors import SnaploomError as SnaploomError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _PLACES = {
-    "__version__": "snaploom.ondemand:VERSION",
+    "__version__": "snaploom.installed:VERSION",
     "InvalidDeclarations": "snaploom.models.findings:InvalidDeclarations",
     "Project": "snaploom.project.project:Project",
     "RunFailed": "snaploom.project.results:RunFailed",
@@ -58,7 +58,7 @@ _PLACES = {
 }
 
 __all__ = sorted(_PLACES)
-__getattr__ = ondemand.attributes_of(__name__, _PLACES)
+__getattr__ = attributes_of(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

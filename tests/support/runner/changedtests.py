@@ -292,7 +292,7 @@ def _commands() -> Mapping[str, Path]:
 
 def _registered_for(path: Path) -> frozenset[str]:
     """Modules that are registered in the groups of entry points that a file reads."""
-    if not {"importlib.metadata.entry_points", "snaploom.ondemand.plugged"} & _names(path):
+    if not {"importlib.metadata.entry_points", "snaploom.installed.plugged"} & _names(path):
         return frozenset()
     groups: Toml = _project()["project"]["entry-points"]
     return frozenset(
@@ -322,7 +322,7 @@ def _tree(path: Path) -> ast.Module:
 def _names(path: Path) -> frozenset[str]:
     """Dotted names in the imports of a file, at any place in it that is run, and in its texts.
 
-    A name of `ondemand` or of a plug-in's package is the module that it stands for; texts of these
+    A name of `ondemand` or of a package is the module that it stands for; texts of these
     are left out.
     """
     names: set[str] = set()
@@ -349,10 +349,11 @@ def _names(path: Path) -> frozenset[str]:
 
 @cache
 def _on_demand() -> Mapping[str, str]:
-    """Modules by the names under which `ondemand` and packages of plug-ins import them."""
+    """Modules by the names under which `ondemand` and packages import them."""
     root = PRODUCT["snaploom"] / "snaploom"
     packages = {"ondemand": root / "ondemand.py"}
-    packages |= {file.parent.name: file for file in root.glob("plugins/*/__init__.py")}
+    for files in ("*/__init__.py", "plugins/*/__init__.py"):
+        packages |= {file.parent.name: file for file in root.glob(files)}
     return {
         f"{package}.{name}": module
         for package, file in packages.items()

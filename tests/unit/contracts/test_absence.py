@@ -16,10 +16,10 @@ from support.skipping.withoutinterop import without
 
 import snaploom
 import snaploom_operator
-from snaploom import ondemand
+from snaploom import installed, ondemand
 from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.files.stores import UnsupportedStore
-from snaploom.ondemand import EXTRAS, PackageMissing, missing_package
+from snaploom.installed import EXTRAS, PackageMissing, missing_package
 from snaploom.skipping.formats import parquetfiles
 from snaploom.skipping.lifecycle import declaration, interchange
 from snaploom.skipping.stores import catalog
@@ -221,7 +221,7 @@ def test_of_late_imports_only_a_missing_package_names_the_extra(monkeypatch, nam
     def fails(_):
         raise no_module(name)
 
-    monkeypatch.setattr(ondemand, "import_module", fails)
+    monkeypatch.setattr(installed, "import_module", fails)
     with pytest.raises(error) as raised:
         _ = ondemand.weave_in_session
     assert raised.type is error

@@ -33,13 +33,13 @@ from support.runner.quick import examples
 
 from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
+from snaploom.installed import plugged
 from snaploom.loading.load import Loaded, load
 from snaploom.loading.project import MAX_BYTES
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.findings import Finding
 from snaploom.models.report import Report
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_crds, write_schemas
-from snaploom.ondemand import plugged
 from snaploom.run.declarations import read_bundle_file
 from snaploom.run.driverlock import LOCK_FILE, read_lock, write_lock
 from snaploom.run.reports.writer import FileReport

@@ -17,6 +17,7 @@ from rich.tree import Tree
 from snaploom.confidential import in_ascii, json_visible, visible_lines
 from snaploom.errors import problems
 from snaploom.files.stores import open_store
+from snaploom.installed import PackageMissing, plugged
 from snaploom.models.common import (
     NANOS_PER_SECOND,
     Condition,
@@ -32,7 +33,6 @@ from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
-from snaploom.ondemand import PackageMissing, plugged
 from snaploom.output.folder import open_folder
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
 from snaploom_operator.apply.executor import write_status

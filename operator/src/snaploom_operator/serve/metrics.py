@@ -14,11 +14,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from snaploom.errors import problems
+from snaploom.installed import VERSION
 from snaploom.models import common
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun
 from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingIndexStatus
-from snaploom.ondemand import VERSION
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.decision import Unparsable

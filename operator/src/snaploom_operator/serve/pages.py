@@ -14,11 +14,11 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import JsonValue
 
+from snaploom.installed import plugged
 from snaploom.models.common import GROUP, EpochNanos, now
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.ondemand import plugged
 from snaploom_operator.cluster.port import ACCESS_REVIEWS, OURS, TOKEN_REVIEWS, ApiResource, Cluster
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.errors import ClusterError, NotAuthenticated

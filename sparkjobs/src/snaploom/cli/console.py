@@ -21,9 +21,9 @@ from rich.text import Text
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines, without_secrets
 from snaploom.errors import SnaploomError
+from snaploom.installed import missing_package
 from snaploom.loading.nearmisses import counted
 from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
-from snaploom.ondemand import missing_package
 from snaploom.policy.variables import DEBUG_VARIABLE
 from snaploom.run.runevents import preflight_finding
 

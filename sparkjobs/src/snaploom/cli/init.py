@@ -17,10 +17,10 @@ from cyclopts.validators import Number
 from snaploom.cli.console import result_console
 from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.installed import plugged
 from snaploom.localfiles import write_file
 from snaploom.models.allowances import PROJECT_FILE
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
-from snaploom.ondemand import plugged
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from cyclopts import App, Parameter
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
+from snaploom.installed import VERSION
 from snaploom.localfiles import end_process
-from snaploom.ondemand import VERSION
 
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),

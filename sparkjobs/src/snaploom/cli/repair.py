@@ -15,11 +15,11 @@ from snaploom.cli.console import OutputForm, message_console, print_json, result
 from snaploom.cli.snapshots import Place, folder_named, published_state
 from snaploom.confidential import visible
 from snaploom.errors import ManifestCorrupt
+from snaploom.installed import VERSION
 from snaploom.loading.nearmisses import counted
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
 from snaploom.models.findings import InvalidDeclarations, refuse
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.ondemand import VERSION
 from snaploom.output.folder import Run, open_folder
 from snaploom.output.foldercheck import Fault, FaultKind
 from snaploom.output.gc import (

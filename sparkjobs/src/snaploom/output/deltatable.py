@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
-from snaploom import ondemand
+from snaploom import parquet
 from snaploom.errors import HistoryIncompatible, PublicationError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, now
@@ -250,7 +250,7 @@ class DeltaTable:
         if isinstance(rows, int):
             return rows
         info = self.store.head(key)
-        footer = None if info is None else ondemand.read_footer(self.store, info)
+        footer = None if info is None else parquet.read_footer(self.store, info)
         return 0 if footer is None else footer.rows
 
     def _append(

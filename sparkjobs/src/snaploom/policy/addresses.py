@@ -11,8 +11,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import cast
 
 from snaploom.errors import StorageError
+from snaploom.installed import load_registered
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
-from snaploom.ondemand import load_registered
 
 # Kinds of object stores: all that distinguishes the places of one by their URIs.
 

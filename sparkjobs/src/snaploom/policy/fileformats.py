@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from snaploom.errors import FormatNotAllowed
-from snaploom.ondemand import load_registered
+from snaploom.installed import load_registered
 
 # Character sets that Spark's readers of files know, each format in its own way.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from itertools import pairwise
 
-from snaploom import ondemand
+from snaploom import policy
 
 # A linear scan of SQL by the lexical rules of Spark 4.3, with limits.
 
@@ -347,7 +347,7 @@ SqlJudge = Callable[[SqlText], SqlVerdict]
 
 def judge(text: SqlText) -> SqlVerdict:
     """The facts of a text, or why it has none; never an exception."""
-    return ondemand.judge_sql(text)
+    return policy.judge(text)
 
 
 # Dependence of SQL over a whole number on the width of the number's type.

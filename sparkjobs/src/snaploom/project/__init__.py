@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from snaploom.ondemand import plugged
+from snaploom.installed import plugged
 
 if TYPE_CHECKING:
     from snaploom.models.common import EpochNanos

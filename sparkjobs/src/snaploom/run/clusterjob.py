@@ -19,6 +19,7 @@ from queue import SimpleQueue
 
 from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import Interrupted, SnaploomError
+from snaploom.installed import VERSION
 from snaploom.localfiles import end_process
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant, now
@@ -27,7 +28,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import IndexFacts, Report, RunPhase
 from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndex
-from snaploom.ondemand import VERSION
 from snaploom.output.folder import Folder, Run
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle

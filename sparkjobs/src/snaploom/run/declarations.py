@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from snaploom.errors import FormatTooNew, Interrupted, LeaseNotObtained, RootEmpty, SnaploomError
+from snaploom.installed import VERSION
 from snaploom.loading.load import Loaded, load, load_resources
 from snaploom.localfiles import open_plain
 from snaploom.models.allowances import NO_ALLOWANCES, NO_CHOICE, Allowances, VariableChoice
@@ -26,7 +27,6 @@ from snaploom.models.findings import (
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.ondemand import VERSION
 from snaploom.output.documents import first_fault
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for

@@ -5,7 +5,7 @@ this file, read exactly this way, proves that no row of it can be in the result;
 keeps it.
 """
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 PLACES = {
     **{
@@ -23,4 +23,4 @@ PLACES = {
 """The names of this package, all of which need Spark, each as `module:attribute`."""
 
 __all__ = sorted(PLACES)
-__getattr__ = ondemand.attributes_of(__name__, PLACES)
+__getattr__ = attributes_of(__name__, PLACES)

@@ -10,13 +10,13 @@ from itertools import chain
 
 from pydantic import JsonValue
 
-from snaploom import ondemand
+from snaploom import sources
 from snaploom.files.listed import ListedFile, OtherFiles, SparkNeeded, fingerprint
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.files.stores import open_store
+from snaploom.installed import PackageMissing
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
-from snaploom.ondemand import PackageMissing
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
@@ -228,7 +228,7 @@ def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> Sourc
 
 def _of_column(listing: FileListing) -> SourceSnapshots | None:
     try:
-        found = ondemand.column_snapshots
+        found = sources.column_snapshots
     except PackageMissing:
         return None  # nor is Spark there, whose absence is what people should learn of
     return found(listing)

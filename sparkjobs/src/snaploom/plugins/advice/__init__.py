@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.plugins.advice.advise import advise_files as advise_files
     from snaploom.plugins.advice.sort import sort_files as sort_files
     from snaploom.plugins.advice.sort import sort_snapshots as sort_snapshots
 else:
-    __getattr__ = ondemand.attributes_of(
+    __getattr__ = attributes_of(
         __name__,
         {
             "advise_files": "snaploom.plugins.advice.advise:advise_files",

@@ -21,9 +21,9 @@ from snaploom.engine.rowcounts import TASK_PATIENCE, await_tasks
 from snaploom.engine.write import column_metadata_of, read_files, under_schema, write_frame
 from snaploom.errors import IndexNotPossible, SnapshotChanged, SortNotPossible
 from snaploom.files.objectstore import ObjectStore, refuse_links, self_test
+from snaploom.installed import VERSION
 from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.outputdataset import DataCompression, DataFormat
-from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.output.entries import FolderSettings, SnapshotRecord
 from snaploom.output.folder import Folder, Run, inspect_folder, is_unused, open_folder

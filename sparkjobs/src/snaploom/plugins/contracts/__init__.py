@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from open_data_contract_standard.model import (
         OpenDataContractStandard as OpenDataContractStandard,
     )
 else:
-    __getattr__ = ondemand.attributes_of(
+    __getattr__ = attributes_of(
         __name__,
         {"OpenDataContractStandard": "open_data_contract_standard.model:OpenDataContractStandard"},
     )

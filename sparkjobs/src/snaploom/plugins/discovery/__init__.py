@@ -8,7 +8,7 @@ as a comment with its evidence.
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.plugins.discovery import discover
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     discover_data = discover.discover
 else:
-    __getattr__ = ondemand.attributes_of(
+    __getattr__ = attributes_of(
         __name__,
         {
             "discover_data": "snaploom.plugins.discovery.discover:discover",

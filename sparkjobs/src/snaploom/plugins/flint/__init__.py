@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.plugins.flint.datasource import offer as offer
 else:
-    __getattr__ = ondemand.attributes_of(
-        __name__, {"offer": "snaploom.plugins.flint.datasource:offer"}
-    )
+    __getattr__ = attributes_of(__name__, {"offer": "snaploom.plugins.flint.datasource:offer"})

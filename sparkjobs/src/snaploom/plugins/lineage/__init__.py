@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.plugins.lineage.listener import LineageListener as LineageListener
 else:
-    __getattr__ = ondemand.attributes_of(
+    __getattr__ = attributes_of(
         __name__, {"LineageListener": "snaploom.plugins.lineage.listener:LineageListener"}
     )

@@ -27,6 +27,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
 from snaploom.engine.fold import DATA
+from snaploom.installed import VERSION
 from snaploom.models.asof import AsOf
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datasource import DataSource
@@ -34,7 +35,6 @@ from snaploom.models.outputdataset import DataFormat
 from snaploom.models.outputdataset import OutputDataset as Output
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.models.windows import Windows
-from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places

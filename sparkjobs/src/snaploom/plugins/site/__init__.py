@@ -5,13 +5,13 @@
 
 from typing import TYPE_CHECKING
 
-from snaploom import ondemand
+from snaploom.installed import attributes_of
 
 if TYPE_CHECKING:
     from snaploom.plugins.site.indexstates import column_facts as column_facts
     from snaploom.plugins.site.indexstates import index_states as index_states
 else:
-    __getattr__ = ondemand.attributes_of(
+    __getattr__ = attributes_of(
         __name__,
         {
             name: f"snaploom.plugins.site.indexstates:{name}"

@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from snaploom.errors import ArgumentInvalid
+from snaploom.installed import VERSION
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.findings import Finding
-from snaploom.ondemand import VERSION
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,

@@ -14,13 +14,13 @@ from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
+from snaploom.installed import PackageMissing
 from snaploom.localfiles import read_plain
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.models.findings import TREE_CODES, Finding, InvalidDeclarations, refuse
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.ondemand import PackageMissing
 from snaploom.output import history, layout
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.leaseholder import SCOPE

@@ -10,12 +10,12 @@ from snaploom.engine.publishedfiles import FORMAT_NAMES, READ_OPTIONS, SPARK_FOR
 from snaploom.engine.write import read_files
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.files.objectstore import ObjectStore, refuse_links
+from snaploom.installed import VERSION
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat, OutputDataset
 from snaploom.models.report import Removed
 from snaploom.models.run import RunSettings
-from snaploom.ondemand import VERSION
 from snaploom.output import layout
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import FolderOwner, Run

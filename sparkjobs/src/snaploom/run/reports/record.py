@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from snaploom import errors
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
+from snaploom.installed import VERSION
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.datasource import DataSource
@@ -24,7 +25,6 @@ from snaploom.models.report import (
     SnapshotReport,
     Unpublished,
 )
-from snaploom.ondemand import VERSION
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.gc import Swept
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots

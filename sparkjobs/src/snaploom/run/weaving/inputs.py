@@ -16,9 +16,9 @@ from snaploom.engine.schemachecks import SchemaOutcome, check_schemas, schema_fa
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory, unpersist
 from snaploom.engine.write import read_files, under_schema, write_frame
 from snaploom.errors import Interrupted, SnaploomError
+from snaploom.installed import VERSION
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataCompression, DataFormat
-from snaploom.ondemand import VERSION
 from snaploom.output.caches import SubtreeStore
 from snaploom.output.layout import content_hash
 from snaploom.output.state import FolderState

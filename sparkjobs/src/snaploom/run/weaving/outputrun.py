@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.write import read_files
 from snaploom.errors import Interrupted, LeaseNotObtained, RunRevoked, SnaploomError, StorageError
+from snaploom.installed import VERSION
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report, SnapshotReason
-from snaploom.ondemand import VERSION
 from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
 from snaploom.output.gc import store_present, sweep
 from snaploom.output.history import folder_identity, folder_settings, left_open

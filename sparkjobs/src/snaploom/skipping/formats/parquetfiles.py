@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as pe
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable
-from snaploom.ondemand import load_registered
+from snaploom.installed import load_registered
 from snaploom.parquet.footers import Column, DecodedSize, PagesInvalid, decoded_size, footer_columns
 from snaploom.parquet.thrift import PathsTooLong, StructInvalid
 from snaploom.skipping.core.definition import SkippingDefinition

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible, SkippingError
-from snaploom.ondemand import load_registered
+from snaploom.installed import load_registered
 from snaploom.skipping.core import predicates
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Term
 from snaploom.skipping.core.filetable import FileTable, Mask, nulls_column, values_column

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
 from snaploom.files.objectstore import ObjectStore
+from snaploom.installed import load_registered
 from snaploom.models.skippingindex import ParquetForm
-from snaploom.ondemand import load_registered
 from snaploom.skipping.core.definition import IndexDefinition, Target
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.lifecycle.declaration import IndexableTarget, Progress

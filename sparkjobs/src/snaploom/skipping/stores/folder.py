@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 from snaploom import errors
 from snaploom.errors import IndexNotPossible, IndexUnreadable
 from snaploom.files.objectstore import ObjectStore
+from snaploom.installed import load_registered
 from snaploom.models.common import EpochNanos, now
 from snaploom.models.datasource import Credentials
 from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
-from snaploom.ondemand import load_registered
 from snaploom.output.documents import PUT_ATTEMPTS
 from snaploom.plan.bundles import user_and_password
 from snaploom.skipping.core.definition import SkippingDefinition

@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.files.listed import file_key
+from snaploom.installed import VERSION
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.models.datasource import FromFieldValue, HdfsLike
-from snaploom.ondemand import VERSION
 from snaploom.output.caches import FileFacts, Listings, SourceListing
 from snaploom.output.layout import content_hash
 from snaploom.plan.intervals import SourceSnapshots

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.installed import load_registered, plugged
 from snaploom.models.skippingindex import RefreshMode
-from snaploom.ondemand import load_registered, plugged
 from snaploom.skipping.core.predicates import size_text, wrapped
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import registered_types
