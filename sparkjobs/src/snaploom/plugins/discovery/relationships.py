@@ -231,6 +231,7 @@ def judge(
         as_written=written.share,
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
+        or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or (
             is_sequence(target)
             and (
@@ -266,6 +267,13 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _is_dense(target: ColumnProfile, column: ColumnProfile) -> bool:
+    """Whether keys have about all whole numbers in the range of a column, and other ones."""
+    if target.low is None or column.low is None or column.high is None:
+        return False
+    return target.values.share_between(column.low, column.high) >= 1 - _MISSING
 
 
 def _known(
@@ -310,7 +318,10 @@ def _objection(
             return f"{each.name} is neither a whole number nor a text"
     if child is parent and column.name == target.name:
         return "it is the same column"
-    if child is not parent and column.name == target.name and is_copy(child, parent):
+    is_same = child is not parent and column.name == target.name
+    # The sites of trackers, with the measures of sites, are no copy of these.
+    is_list = is_main and not column.is_unique and names_own_table(target, parent, is_plain=True)
+    if is_same and not is_list and is_copy(child, parent):
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
