@@ -349,12 +349,9 @@ def _originals(
 
     def is_again(one: Relationship, other: Relationship) -> bool:
         """Whether a better candidate has the same in each row of the parent."""
-        if one.parent != other.parent or one.order <= other.order:
-            return False
-        mine, theirs = (
-            profiles[each.parent].column(each.parent_columns[0]) for each in (one, other)
-        )
-        return mine.values.equal_rows(theirs.values) == mine.rows
+        mine, theirs = (profiles[r.parent].column(r.parent_columns[0]) for r in (one, other))
+        is_worse = one.parent == other.parent and one.order > other.order
+        return is_worse and mine.values.equal_rows(theirs.values) == mine.rows
 
     return [
         one for one in ones
