@@ -206,3 +206,9 @@ def test_a_file_without_a_known_ending_is_read_by_its_first_bytes(tmp_path, name
     (tmp_path / "notes.md").write_text("# PAR")
     found = discover([str(tmp_path)], "file:///model/")
     assert f"{tmp_path.as_uri()}/{name}" in found.files["sources.yaml"]
+
+
+def test_records_that_end_with_a_carriage_return_are_declared_so(tmp_path: Path) -> None:
+    (tmp_path / "types.csv").write_bytes(b"type,note\ra,one\rb,two\r")
+    sources = discover([str(tmp_path)], "file:///model/").files["sources.yaml"]
+    assert 'lineSep: "\\r"' in sources
