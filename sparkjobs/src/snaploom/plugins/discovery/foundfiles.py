@@ -145,7 +145,7 @@ class CsvFormat:
     quote: str = '"'
     """Encloses values; empty where quotes are characters of them as any other."""
     has_returns: bool = False
-    """Whether records end with a carriage return alone."""
+    """Whether records end with a carriage return, without a line feed."""
 
     @property
     def options(self) -> dict[str, str]:

@@ -496,7 +496,7 @@ _OF_JSON = {
 }
 """Types that are tried, the best first, each with the kinds of JSON that it is tried for."""
 _INSIDE = "/~"
-"""What follows the path of a list, or of a map, in that of its values: no key is written so."""
+"""The end of the path of a list, or of a map, in that of its values: no key is written so."""
 
 
 def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dict[str, ColumnType]:
