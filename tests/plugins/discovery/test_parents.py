@@ -242,8 +242,11 @@ def test_keys_with_a_value_twice_are_stated_with_the_place(tmp_path: Path) -> No
     assert "1 of 60 values stand in several rows (record 7 of " in why
 
 
-def test_the_same_name_on_both_sides_without_a_key_is_stated(tmp_path: Path) -> None:
-    result = found(tmp_path, trips="trip_id,shape_id%9 90", shapes="shape_id%9,point%50 400")
+@pytest.mark.parametrize(
+    "shapes", ["shape_id%9,point%50 400", "shape_id%9,shape_x%50,shape_y%40 400"]
+)
+def test_the_same_name_on_both_sides_without_a_key_is_stated(tmp_path, shapes):
+    result = found(tmp_path, trips="trip_id,shape_id%9 90", shapes=shapes)
     reasons = {each.what: each.why for each in result.declarations.left_out}
     assert "several rows a value on both sides" in reasons["shapes.shape_id and trips.shape_id"]
 

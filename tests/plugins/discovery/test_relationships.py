@@ -1,7 +1,13 @@
 """Relationships of data sets whose truth is known: found, and nothing else."""
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from uuid import NAMESPACE_DNS, uuid5
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from plugins.discovery.quality import judged
 from support.discovery.datasets import DATA_SETS, shop
@@ -120,3 +126,89 @@ def test_the_key_of_a_table_with_a_schema_in_its_name_refers_to_nothing(tmp_path
         (tmp_path / f"{name}.csv").write_text(f"{header}\n{text}")
     (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
     assert one.child == "Production_ProductSubcategory"
+
+
+def _declared(folder: Path, **texts: str) -> set[str]:
+    """The relationships of files, in braces those that are stated."""
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    found = discover([str(folder)], "file:///model/").relationships.declared
+    shown = ((f"{one.source} > {one.target}", one.is_guess) for one in found)
+    return {f"({each})" if is_guess else each for each, is_guess in shown}
+
+
+def test_whole_numbers_that_are_written_as_fractions_are_keys(tmp_path: Path) -> None:
+    keys = [None if n % 7 == 0 else 100.0 + n % 60 for n in range(200)]
+    orders = pa.table({"order_id": [*range(200)], "customer_id": keys})
+    pq.write_table(orders.append_column("paid_id", pa.array([0.5] * 200)), tmp_path / "o.parquet")
+    notes = [{"note_id": n, "customer_id": 100 + n if n % 2 else 100.0 + n} for n in range(60)]
+    (tmp_path / "notes.json").write_text("\n".join(map(json.dumps, notes)))
+    customers = "".join(f"{n},n{n}\n" for n in range(100, 160))
+    found = _declared(tmp_path, customers="customer_id,name\n" + customers)
+    target = "customers.customer_id"
+    assert {f"o.customer_id > {target}", f"notes.customer_id > {target}"} <= found
+    assert not any("paid_id" in each for each in found)
+
+
+def test_a_code_within_a_country_is_of_the_state_that_its_name_names(tmp_path: Path) -> None:
+    states = [f"{n % 9:02},C{n // 9},s{n}\n" for n in range(81)]
+    cities = "".join(states[n * 7 % 81].replace("s", f"c{n}x") for n in range(300))
+    state = "iso_code,country_code,name\n" + "".join(states)
+    found = _declared(tmp_path, state=state, city="state_code,country_code,name\n" + cities)
+    assert found == {"city.(state_code, country_code) > state.(iso_code, country_code)"}
+
+
+def test_a_list_with_the_measures_of_its_parent_is_no_copy_of_it(tmp_path: Path) -> None:
+    head = "tracker,reach,hits,bytes,frames,images,media\n"
+    rows = [f"t{n:03},{n}.5,{n},{n}.25,0.1,0.2,0.3\n" for n in range(80)]
+    lists = "".join(f"site{n % 40}," + rows[n * 3 % 80] for n in range(400))
+    found = _declared(
+        tmp_path, trackers=head + "".join(rows), sites_trackers="site," + head + lists
+    )
+    assert found == {"sites_trackers.tracker > trackers.tracker"}
+
+
+def test_small_numbers_among_dense_keys_are_stated(tmp_path: Path) -> None:
+    types = "".join(f"{n},kind {n}\n" for n in [*range(1, 90), *range(350_000, 350_400)])
+    rows = "".join(f"{n * 3},{n % 12 + 1}\n" for n in range(400))
+    texts = {"types": "type_id,name\n" + types, "attributes": "attribute_id,dataType\n" + rows}
+    assert _declared(tmp_path, **texts) == {"(attributes.dataType > types.type_id)"}
+
+
+def test_of_two_columns_with_the_same_keys_one_is_referred_to(tmp_path: Path) -> None:
+    skins = "_key,skinID,label\n" + "".join(f"{n},{n},skin {n}\n" for n in range(10, 600, 3))
+    uses = "licenceID,skinID\n" + "".join(f"{n},{10 + 3 * (n % 190)}\n" for n in range(900))
+    assert len(_declared(tmp_path, skins=skins, licences=uses)) == 1
+
+
+def test_one_uuid_is_evidence_whatever_the_names(tmp_path: Path) -> None:
+    keys = [uuid5(NAMESPACE_DNS, str(n)).hex for n in range(40)]
+    rows = "guid,mnemonic\n" + "".join(f"{key},c{key[:3]}\n" for key in keys[:4])
+    posts = "guid,currency_guid\n" + "".join(f"{key},{keys[0]}\n" for key in keys[4:])
+    found = _declared(tmp_path, commodities=rows, posts=posts)
+    assert found == {"(posts.currency_guid > commodities.guid)"}
+
+
+def test_the_name_of_one_thing_is_not_that_of_another(tmp_path: Path) -> None:
+    agency = "agency_id,agency_name,agency_url\n1,Blue Lines,http://x\n"
+    feed_info = "feed_publisher_name,feed_lang\nBlue Lines,en\n"
+    assert _declared(tmp_path, agency=agency, feed_info=feed_info) == set()
+
+
+@pytest.mark.parametrize("name", ["book.gnucash", "000000_0"])
+def test_a_file_without_a_known_ending_is_read_by_its_first_bytes(tmp_path, name):
+    if name == "000000_0":
+        pq.write_table(pa.table({"guid": ["a", "b"]}), tmp_path / name)
+    else:
+        with closing(sqlite3.connect(tmp_path / name)) as opened:
+            opened.execute("CREATE TABLE accounts AS SELECT 'a' AS guid")
+            opened.commit()
+    (tmp_path / "notes.md").write_text("# PAR")
+    found = discover([str(tmp_path)], "file:///model/")
+    assert f"{tmp_path.as_uri()}/{name}" in found.files["sources.yaml"]
+
+
+def test_records_that_end_with_a_carriage_return_are_declared_so(tmp_path: Path) -> None:
+    (tmp_path / "types.csv").write_bytes(b"type,note\ra,one\rb,two\r")
+    sources = discover([str(tmp_path)], "file:///model/").files["sources.yaml"]
+    assert 'lineSep: "\\r"' in sources

@@ -39,12 +39,14 @@ def compound_relationships(
     for parent in profiles:
         for child in profiles:
             pair = {(child.name, parent.name), (parent.name, child.name)}
-            if child is parent or pair & joined or is_copy(child, parent):
+            if child is parent or pair & joined:
                 continue
+            own = {column.name for column in child.columns}
             ones = [
                 one
                 for key in compounds[parent.name]
                 if _is_key(key, parent, refers[parent.name])
+                and not (own.issuperset(key.columns) and is_copy(child, parent))
                 for one in _compounds(child, parent, key, primary.get(child.name))
             ]
             if ones:
@@ -215,6 +217,8 @@ def _alike(
         return 1.0
     if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:
         return 0.95
+    if mine.has_id and theirs.has_id and mine.base == names.table_words(parent.name):
+        return _ROLE  # state_code beside the iso_code of a state
     extent = len(theirs.base)
     is_role = mine.base[:extent] == theirs.base or mine.base[-extent:] == theirs.base
     return _ROLE if theirs.base and theirs.has_id and mine.has_id and is_role else 0.0

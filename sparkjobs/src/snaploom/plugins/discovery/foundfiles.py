@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -144,6 +144,8 @@ class CsvFormat:
     """Whether the first record is a header by its looks only, as all columns have texts."""
     quote: str = '"'
     """Encloses values; empty where quotes are characters of them as any other."""
+    has_returns: bool = False
+    """Whether records end with a carriage return, without a line feed."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -157,6 +159,8 @@ class CsvFormat:
             found["escape"] = self.escape
         if not self.quote:
             found["quote"] = ""
+        if self.has_returns:
+            found["lineSep"] = "\r"
         return found
 
 
@@ -219,11 +223,12 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     encoding = encoding_of(head)
     text = text_of(head, encoding)
     if not is_whole:
-        text = text[: text.rfind("\n") + 1]
+        text = text[: text.rfind("\n" if "\n" in text else "\r") + 1]
         if not text:
             raise NotRecognised(f"a header of more than {len(head):,} bytes")
     if not text.strip():
         raise NotRecognised("no text")
+    has_returns = "\r" in text and "\n" not in text
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
     separator, rows = _separated(text, escape)
     header, *records = rows
@@ -237,8 +242,10 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
             f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
             for index, name in enumerate(given)
         ]
-        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
-    return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
+        form = CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
+    else:
+        form = CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
+    return replace(form, has_returns=has_returns)
 
 
 def numbered_columns(number: int) -> tuple[str, ...]:

@@ -253,7 +253,7 @@ def _series(
     groups: _Groups = defaultdict(list)
     for file in files:
         parsed = parse_path(file.key, no_dates)
-        groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
+        groups[file.place.uri, format_of(file) or "", parsed.pieces].append((file, parsed))
     for (place, data_format, pieces), members in groups.items():
         one = _Series((place, data_format), members, {}, guess)
         others: dict[Orders, Kind] = {}
@@ -373,9 +373,9 @@ def _no_data(file: FoundFile) -> str | None:
         )
     if name.startswith("~$"):
         return "Excel's mark that the workbook is open"
-    if format_of(name) is None:
+    if format_of(file) is None:
         ending = name.rpartition(".")[2].lower() if "." in name else ""
-        return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
+        return OTHER_ENDINGS.get(ending, "not a format that its name or first bytes show")
     if file.size == 0:
         return "empty"
     if any(":" in part for part in (*folders, name)):

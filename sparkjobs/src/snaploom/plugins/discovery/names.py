@@ -383,6 +383,8 @@ def key_likeness(
     # `hdemo` is hd_demo, and not cd_demo: the prefix of a table is a part of its name.
     full = (parent_prefix, *theirs.base) if parent_prefix else theirs.base
     alike = 1.0 if abbreviates(base[-1], full) else table_likeness(base, theirs.base)
+    if set(base) <= GENERIC and not mine.has_id:  # the name of one is no name of another
+        alike = 0.0
     named = _named(own, base, table)
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)

@@ -337,7 +337,7 @@ def _homes(
 def _originals(
     ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile]
 ) -> list[Relationship]:
-    """Candidates without copies of others, which are called as those are and something more."""
+    """Candidates without copies: sources called as others are and something more, and columns."""
 
     def is_older(one: Relationship, other: Relationship) -> bool:
         mine, theirs = table_words(one.parent), table_words(other.parent)
@@ -347,7 +347,16 @@ def _originals(
             and is_copy(profiles[one.parent], profiles[other.parent])
         )
 
-    return [one for one in ones if not any(is_older(one, other) for other in ones)]
+    def is_again(one: Relationship, other: Relationship) -> bool:
+        """Whether a better candidate has the same in each row of the parent."""
+        mine, theirs = (profiles[r.parent].column(r.parent_columns[0]) for r in (one, other))
+        is_worse = one.parent == other.parent and one.order > other.order
+        return is_worse and mine.values.equal_rows(theirs.values) == mine.rows
+
+    return [
+        one for one in ones
+        if not any(is_older(one, other) or is_again(one, other) for other in ones)
+    ]  # fmt: skip
 
 
 def _effect(one: Relationship, profiles: Mapping[str, SourceProfile]) -> float:
@@ -456,6 +465,7 @@ def _many_to_many(
     for profile in profiles:
         for column in profile.columns:
             words = column_words(column.name, profile.prefix)
+            words = words if words.base else column_words(column.name)
             is_named = bool(words.base) and (words.has_id or column.is_code)
             if is_named and column.may_be_key and column.values.distinct >= foundfiles.FEW_VALUES:
                 by_name[words.whole].append((profile, column))

@@ -6,14 +6,17 @@ import re
 from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
+from snaploom.errors import StorageError
 from snaploom.models.shortforms import parse_pattern
 from snaploom.plugins.discovery.dates import DateForm, FoundDate, Orders, Unit, dates_in, orders_of
+from snaploom.plugins.discovery.foundfiles import FoundFile
 from snaploom.policy.fileformats import known_formats
 
 # Days and hours in names of files: `2026/02/visits-03.parquet`, `visits-2026-02-03-14.csv`.
@@ -195,12 +198,22 @@ class ParsedPath:
             return None
 
 
-def format_of(key: str) -> str | None:
-    """The format by the ending of a name."""
-    endings = key.rpartition("/")[2].lower().split(".")[1:]
+def format_of(file: FoundFile) -> str | None:
+    """The format by the ending of a name; of another one on a disk by the first bytes."""
+    endings = file.key.rpartition("/")[2].lower().split(".")[1:]
     while endings and endings[-1] in COMPRESSED:
         endings.pop()
-    return DATA_ENDINGS.get(endings[-1]) if endings else None
+    found = DATA_ENDINGS.get(endings[-1]) if endings else None
+    if found or not file.size or not file.uri.startswith("file:"):
+        return found
+    with suppress(StorageError):
+        head = file.place.store.get_range(file.key, 0, max(map(len, _MAGIC)))
+        found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    return found
+
+
+_MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
+"""Formats by the first bytes of a file."""
 
 
 def part_of(piece: Piece) -> str:

@@ -19,6 +19,7 @@ from snaploom.models.datasource import (
     SnapshotSettings,
 )
 from snaploom.plugins.discovery.dates import (
+    DOUBLE,
     MOST_DAYS,
     STRING,
     ColumnDates,
@@ -29,7 +30,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import LeftOut, refuse_secret
 from snaploom.plugins.discovery.layout import Layout, TableFolder
-from snaploom.plugins.discovery.names import common_prefix, nouns
+from snaploom.plugins.discovery.names import column_words, common_prefix, nouns
 from snaploom.plugins.discovery.scratch import (
     SNAPSHOT,
     AskDatabase,
@@ -366,6 +367,7 @@ def column_profiles(
 
     That is empty for columns whose types are no part of a key, which the table does not have.
     """
+    columns = [(name, *_whole(rows, kind, own)) for name, kind, own in columns]
     asked = [own for _, _, own in columns if own]
     questions = [
         f"count({own}), min({own}), max({own}), avg(length(CAST({own} AS VARCHAR))), "
@@ -375,6 +377,27 @@ def column_profiles(
     facts = rows.scratch.all(f"SELECT {', '.join(questions)} FROM {rows.table}")[0] if asked else ()
     by_column = {own: facts[5 * place :][:5] for place, own in enumerate(asked)}
     return tuple(_profiled(rows, *each, by_column.get(each[2], ())) for each in columns)
+
+
+def may_be_whole(name: str, kind: ColumnType) -> bool:
+    """Whether a column of fractions is called as a key: many tools write whole numbers so."""
+    return kind == DOUBLE and column_words(name).has_id
+
+
+def _whole(rows: Rows, kind: ColumnType, own: str) -> tuple[ColumnType, str]:
+    """The type of fractions that are all whole numbers, as a key beside NULL; others are no key."""
+    if kind != DOUBLE or not own:
+        return kind, own
+    odd = f"count(*) FILTER ({own} <> trunc({own}) OR abs({own}) >= {_EXACT})"
+    (counts,) = rows.scratch.all(f"SELECT {odd}, count({own}) FROM {rows.table}")
+    if rows.asked is not None or counts[0] != 0 or counts[1] == 0:
+        return kind, ""
+    rows.scratch.run(f"ALTER TABLE {rows.table} ALTER {own} TYPE BIGINT")
+    return ColumnType(kind.data_type, Family.WHOLE), own
+
+
+_EXACT = 2**53
+"""Least whole number of which a fraction may not hold all digits."""
 
 
 def _profiled(
@@ -403,6 +426,8 @@ def _profiled(
 
 def _dates(kind: ColumnType, values: Values) -> ColumnDates | None:
     """The days of a column; of times the days, and one time that is no midnight if there is any."""
+    if kind.data_type == DOUBLE.data_type:
+        return None  # the text of a fraction is no date
     if kind.family is not Family.TIME:
         found = distinct_values(values, MOST_DAYS)
         return None if found is None else column_dates(kind, found)

@@ -231,6 +231,7 @@ def judge(
         as_written=written.share,
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
+        or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or (
             is_sequence(target)
             and (
@@ -266,6 +267,13 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _is_dense(target: ColumnProfile, column: ColumnProfile) -> bool:
+    """Whether keys have about all whole numbers in the range of a column, and other ones."""
+    if target.low is None or column.low is None or column.high is None:
+        return False
+    return target.values.share_between(column.low, column.high) >= 1 - _MISSING
 
 
 def _known(
@@ -310,7 +318,10 @@ def _objection(
             return f"{each.name} is neither a whole number nor a text"
     if child is parent and column.name == target.name:
         return "it is the same column"
-    if child is not parent and column.name == target.name and is_copy(child, parent):
+    is_same = child is not parent and column.name == target.name
+    # The sites of trackers, with the measures of sites, are no copy of these.
+    is_list = is_main and not column.is_unique and names_own_table(target, parent, is_plain=True)
+    if is_same and not is_list and is_copy(child, parent):
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
         return f"{target.name} is not the key of {parent.name}"
@@ -415,6 +426,7 @@ def _odds(
     counts = is_sequence(target)
     distinct = column.values.distinct
     evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
+    evidence = 1.0 if _are_guids(column, target) else evidence
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
@@ -496,11 +508,22 @@ def _names_own_table(
     return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
 
 
+def _are_guids(column: ColumnProfile, target: ColumnProfile) -> bool:
+    """Whether texts have the length of identifiers that nothing has twice: one is evidence."""
+    return column.mean_length == target.mean_length in _OF_GUIDS
+
+
+_OF_GUIDS = (32.0, 36.0)
+"""Characters of UUIDs, and of these without dashes."""
+
+
 def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
     if not is_main or column.type.family is not target.type.family:
         return False
     values, others = column.values.distinct, target.values.distinct
+    if _are_guids(column, target):
+        return True
     if column.type.family is Family.TEXT:
         is_code = column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
         enough = values >= DISTINCTIVE_VALUES or (

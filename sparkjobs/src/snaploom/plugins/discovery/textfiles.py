@@ -37,7 +37,7 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.layout import Layout
 from snaploom.plugins.discovery.names import column_words
-from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles
+from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
 
@@ -448,7 +448,7 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         scratch, [f"SELECT '{n}' AS p, c{n} AS v FROM {apart}" for n in range(len(names))]
     )
     columns = [
-        (name, kind, _json_value(f"c{place}", kind))
+        (name, kind, _json_value(f"c{place}", name, kind))
         for place, name in enumerate(names)
         for kind in [types.get(str(place), STRING)]
     ]
@@ -496,7 +496,7 @@ _OF_JSON = {
 }
 """Types that are tried, the best first, each with the kinds of JSON that it is tried for."""
 _INSIDE = "/~"
-"""What follows the path of a list, or of a map, in that of its values: no key is written so."""
+"""The end of the path of a list, or of a map, in that of its values: no key is written so."""
 
 
 def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dict[str, ColumnType]:
@@ -585,7 +585,8 @@ def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _json_value(value: str, kind: ColumnType) -> str:
-    if kind.family is Family.OTHER:
+def _json_value(value: str, name: str, kind: ColumnType) -> str:
+    if kind.family is Family.OTHER and not may_be_whole(name, kind):
         return ""
-    return f"CAST({value}->>'$' AS {_SQL.get(kind, 'VARCHAR')})"
+    sql = "DOUBLE" if kind is DOUBLE else _SQL.get(kind, "VARCHAR")
+    return f"CAST({value}->>'$' AS {sql})"

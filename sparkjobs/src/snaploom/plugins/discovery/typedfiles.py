@@ -206,7 +206,7 @@ def profile_typed(
     share = min(1.0, loading.most / max(1, sum(counted)))
     for number, (part, found) in enumerate(opened):
         wanted = share * min(1.0, part.limit / max(1, part.file.size))
-        kept = [one.name for one in found.schema if one.name and _is_kept(one.type)]
+        kept = [one.name for one in found.schema if one.name and _is_kept(one)]
         for batch in found.batches(kept, wanted):
             loading.add(shape(pa.Table.from_batches([batch]), part), part.snapshot, number)
             if loading.rows * len(opened) >= loading.most * (number + 1):
@@ -260,8 +260,9 @@ def profile_rows(
     return loading.profile(name, origin, read.rows, asked=asked)
 
 
-def _is_kept(found: pa.DataType) -> bool:
-    return type_of_arrow(found).family is not Family.OTHER
+def _is_kept(found: pa.Field) -> bool:
+    kind = type_of_arrow(found.type)
+    return kind.family is not Family.OTHER or profiles.may_be_whole(found.name, kind)
 
 
 def _comparable(found: pa.DataType) -> pa.DataType:
@@ -282,7 +283,7 @@ class _Loading:
         except pa.ArrowException:
             found = schemas[0]
         self.columns: list[tuple[str, ColumnType, str]] = [
-            (one.name, type_of_arrow(one.type), f"c{place}" if _is_kept(one.type) else "")
+            (one.name, type_of_arrow(one.type), f"c{place}" if _is_kept(one) else "")
             for place, one in enumerate(found)
             if one.name
         ]
