@@ -16,6 +16,7 @@ from snaploom.plugins.discovery.paths import (
     DATA_ENDINGS,
     PART_WORDS,
     UNIQUE,
+    WEEKDAYS,
     Kind,
     ParsedPath,
     Piece,
@@ -27,6 +28,7 @@ from snaploom.plugins.discovery.paths import (
     may_be_hours,
     parse_path,
     part_of,
+    weekday_of,
 )
 from snaploom.sources.files.globs import escape_glob
 
@@ -278,6 +280,7 @@ def _series(
                 is_text = "/" in texts[0] or not is_number
                 others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
                 one.guess = _without_dates(odd) if odd else one.guess
+        others |= {} if others else _without_weekdays(one)
         units = {forms[0].unit for forms in one.forms.values() if forms}
         if not others and units == {Unit.YEAR} and may_be_days([path for _, path in members]):
             others = {piece.orders: Kind.ANY for piece in pieces if piece.orders}
@@ -287,6 +290,23 @@ def _series(
             yield from _series((f for f, _ in members), {**no_dates, **others}, one.guess)
         else:
             yield one
+
+
+def _without_weekdays(one: _Series) -> dict[Orders, Kind]:
+    """Keep the forms by which days of the week are those of the dates; without any they are text.
+
+    A word that is the same everywhere is text in any case.
+    """
+    for place, piece in enumerate(one.pieces):
+        if piece.kind is Kind.WEEKDAY and len(one.texts(place)) > 1:
+            for index, forms in one.forms.items():
+                days = {(p.values[index], weekday_of(p.values[place])) for _, p in one.members}
+                fits = (f for f in forms if all((t := f.instant(text)) and t.weekday() == day
+                                                for text, day in days))  # fmt: skip
+                one.forms[index] = tuple(fits)
+            if not all(one.forms.values()):
+                return {WEEKDAYS: Kind.TEXT}
+    return {}
 
 
 _PERIOD = re.compile(
@@ -388,17 +408,20 @@ def _without_lone_parts(
 ) -> list[tuple[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]]:
     """Groups in which a number that all files share is text again, as in `sales_2_north`.
 
-    One that is the day of a month, or the hour of a day, is a part of the date.
+    One that is the day of a month, or the hour of a day, is a part of the date. Packed files are of
+    the source of plain ones, unless one is there in both ways.
     """
     found: _Groups = defaultdict(list)
     for (place, data_format, pieces), members in groups.items():
         fixed = {
             index
             for index, piece in enumerate(pieces)
-            if piece.kind is Kind.ANY
+            if piece.kind in (Kind.ANY, Kind.PACKED, Kind.WEEKDAY)
             and not _is_always_any(pieces, members[0][1].values, index)
             and len({parsed.values[index] for _, parsed in members}) == 1
         }
+        if len({parsed.values[:-1] for _, parsed in members}) < len(members):
+            fixed.add(len(pieces) - 1)
         found_part = date_piece([parsed for _, parsed in members])
         for file, parsed in members:
             others = {index: Piece(Kind.TEXT, parsed.values[index]) for index in fixed}
@@ -459,7 +482,8 @@ def without_parts(layout: Layout) -> tuple[Layout, ...]:
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    path = "".join(p.text if p.kind is Kind.TEXT else "\0" for p in pieces)
+    marks = {Kind.PACKED: ""}
+    path = "".join(p.text if p.kind is Kind.TEXT else marks.get(p.kind, "\0") for p in pieces)
     path = re.sub(rf"[-_. ](?:{'|'.join(PART_WORDS)})[-_]?\0", "\0", path)
     *folders, name = path.split("/")
     stem = _without_endings(name)
@@ -521,13 +545,14 @@ def last_date(layout: Layout) -> int | None:
     return places[-1] if places else None
 
 
-def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
-    """A Hadoop glob of a source's files, below its place, and of no others' where possible.
+def globs_of(layout: Layout, others: Iterable[FoundFile]) -> tuple[str, ...]:
+    """Hadoop globs of a source's files, below its place, and of no others' where possible.
 
-    `others` has every file that was listed in its place.
+    There are several where some files are packed. `others` has every file that was listed in its
+    place.
     """
     everything = list(others)
-    wide, exact = _glob(layout, exact=False), _glob(layout, exact=True)
+    wide, exact = _globs(layout, exact=False), _globs(layout, exact=True)
     return exact if _foreign(wide, layout, everything) else wide
 
 
@@ -537,13 +562,15 @@ def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
     `others` has every file that was listed in its place.
     """
     everything = list(others)
-    return _foreign(glob_of(layout, everything), layout, everything)
+    return _foreign(globs_of(layout, everything), layout, everything)
 
 
-def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
+def _foreign(globs: Iterable[str], layout: Layout, others: Iterable[FoundFile]) -> bool:
     mine = {file.uri for file in layout.files}
-    steps = re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL)
-    pattern = re.compile("".join(_REGEX.get(step, re.escape(step[-1])) for step in steps))
+    all_steps = (re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL) for glob in globs)
+    pattern = re.compile(
+        "|".join("".join(_REGEX.get(s, re.escape(s[-1])) for s in steps) for steps in all_steps)
+    )
     return any(file.uri not in mine and pattern.fullmatch(file.key) for file in others)
 
 
@@ -572,9 +599,13 @@ def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: st
     return replace(merged, guess=layouts[0].guess, table=layouts[0].table)
 
 
-def _glob(layout: Layout, exact: bool) -> str:
+def _globs(layout: Layout, exact: bool) -> tuple[str, ...]:
     steps: list[str] = []
+    endings = {""}
     for index, piece in enumerate(layout.pieces):
+        if piece.kind is Kind.PACKED:
+            endings = {values[index] for values in layout.values}
+            continue
         if piece.kind is Kind.TEXT:
             steps.append(escape_glob(piece.text))
             continue
@@ -588,4 +619,4 @@ def _glob(layout: Layout, exact: bool) -> str:
             steps.append("".join("?" if varies(letter) else letter for letter in texts[0]))
         elif steps[-1:] not in (["*"], ["[0-9]*"]):
             steps.append("*")
-    return "".join(steps)
+    return tuple("".join(steps) + escape_glob(ending) for ending in sorted(endings))

@@ -144,6 +144,10 @@ class Kind(StrEnum):
     """The value of a folder such as `country=DE`."""
     ANY = "any"
     """A number of a part, or a unique text."""
+    WEEKDAY = "weekday"
+    """The day of the week of the date beside it, `Mon`."""
+    PACKED = "packed"
+    """The ending by which text is compressed, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +257,13 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
         more, _, ending = ending.partition(".")
         stem = f"{stem}.{more}"
     _add_text(stem, add, no_dates, is_name=True)
-    add(Piece(Kind.TEXT, ""), point + ending)
+    plain, packed = ending, ""
+    while plain.rpartition(".")[2].lower() in COMPRESSED:
+        plain, _, last = plain.rpartition(".")
+        packed = f".{last}{packed}"
+    add(Piece(Kind.TEXT, ""), point + plain)
+    pieces.append(Piece(Kind.PACKED, ""))
+    values.append(packed)
     pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
               for p, v in zip(pieces, values, strict=True)]  # fmt: skip
     return ParsedPath(tuple(pieces), tuple(values))
@@ -344,15 +354,25 @@ def _add_text(text: str, add: _Add, no_dates: Mapping[Orders, Kind], *, is_name:
         is_whole = date.end - date.start == len(text)
         if is_year and not (is_whole or (is_name and all(are_years))):
             continue  # 2030 of 20240501_2030 is a time, if it is not the number of a part
-        _add_between(text[position : date.start], add, is_name)
+        _add_between(text[position : date.start], add, is_name, found, no_dates)
         is_number = date.orders in no_dates
         add(Piece(Kind.ANY, "") if is_number else Piece(Kind.DATE, "", orders=date.orders),
             text[date.start : date.end])  # fmt: skip
         position = date.end
-    _add_between(text[position:], add, is_name)
+    _add_between(text[position:], add, is_name, found, no_dates)
 
 
-def _add_between(text: str, add: _Add, is_name: bool) -> None:
+def _add_between(
+    text: str, add: _Add, is_name: bool, dates: Sequence[FoundDate],
+    no_dates: Container[Orders],
+) -> None:  # fmt: skip
+    if any(d.orders[0][0][0].unit is Unit.DAY for d in dates) and WEEKDAYS not in no_dates:
+        for match in _WEEKDAY.finditer(text):
+            _add_between(text[: match.start()], add, is_name, (), no_dates)
+            add(Piece(Kind.TEXT, ""), "")
+            add(Piece(Kind.WEEKDAY, ""), match[0])
+            _add_between(text[match.end() :], add, is_name, (), no_dates)
+            return
     if is_name and _PART.match(text):
         add(Piece(Kind.TEXT, ""), text[:5])
         add(Piece(Kind.ANY, ""), text[5:])
@@ -363,6 +383,21 @@ def _add_between(text: str, add: _Add, is_name: bool) -> None:
         add(Piece(Kind.ANY, ""), match[0])
         position = match.end()
     add(Piece(Kind.TEXT, ""), text[position:])
+
+
+WEEKDAYS: Orders = ()
+"""Stands for words such as `Mon` among what turned out to be no date."""
+_WEEKDAY = re.compile(
+    r"(?<![^\W_])(?:mon(?:day|tag)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:rs?|rsday)?|fri(?:day)?"
+    r"|sat(?:urday)?|sun(?:day)?|(?:diens|donners|frei|sams|sonn)tag|mittwoch|mo|di|mi|do|fr|sa|so)"
+    r"(?![^\W_])", re.IGNORECASE,
+)  # fmt: skip
+_BEGINNINGS = ("mo", "tu di", "we mi", "th do", "fr", "sa", "su so")
+
+
+def weekday_of(text: str) -> int:
+    """The number of a day of the week, Monday being 0, by its name."""
+    return next(day for day, some in enumerate(_BEGINNINGS) if text[:2].lower() in some.split())
 
 
 _EITHER = re.compile(f"{UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)
