@@ -131,6 +131,16 @@ def test_samples_none_keeps_keys_and_rows_out_of_everything_that_is_reported(sol
     assert '"c"' not in (tmp_path / "quiet" / "metadata" / "runs.json").read_text()
 
 
+def test_near_misses_that_are_not_counted_have_the_reason(sold, tmp_path, monkeypatch):
+    monkeypatch.setattr(unmatched, "SHARE_OF_TIME", 0.0)
+    monkeypatch.setattr(unmatched, "SECONDS_FOR_NEWEST", 0.0)
+    shop = Shop(tmp_path, deepcopy(sold.shop.documents))
+    shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/hasty/")
+    shop.write()
+    run = sl.load(shop.model).run("wide", limit=1, progress=False)
+    assert "have no match in it; near misses are not counted: nothing is left of 0%" in str(run)
+
+
 def test_confidential_fields_of_structs_in_maps_are_not_shown() -> None:
     text_type = Simple("string", "")
     hidden = Field("pin", text_type, True, '{"confidential": true}')

@@ -74,6 +74,8 @@ def snapshot_findings(
 
 def _near_miss(unmatched: UnmatchedRows) -> str:
     """The number of these rows that would match under the best normalisation, for people."""
+    if unmatched.not_counted:
+        return f"near misses are not counted: {unmatched.not_counted}"
     others = unmatched.other_times or 0
     times = f"{others:,} have their key at other times" if others else ""
     if not unmatched.near_misses:
