@@ -44,7 +44,18 @@ NAMES = (
     "é.json",
     "f.json._COPYING_",
 )
-GLOBS = ("*/*", "at=[0-9]*/*", "at=*/[0-9]*.json", "at=*/a\\[1\\].json", "at=*/*.json", "at=*/?.json", "*/a.json", "at=0/*", "_at=*/*", "at=*/*/*")
+GLOBS = (
+    "*/*",
+    "at=[0-9]*/*",
+    "at=*/[0-9]*.json",
+    "at=*/a\\[1\\].json",
+    "at=*/*.json",
+    "at=*/?.json",
+    "*/a.json",
+    "at=0/*",
+    "_at=*/*",
+    "at=*/*/*",
+)
 
 
 def source(place: Path, *globs: str, data_format: str = "json", **more: object) -> PathSnapshots:

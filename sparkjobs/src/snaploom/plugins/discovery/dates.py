@@ -275,6 +275,17 @@ def fitting(orders: Orders, texts: Iterable[str]) -> tuple[DateForm, ...]:
     return ()
 
 
+def exceptions(orders: Orders, texts: Sequence[str]) -> str:
+    """Name the texts that are no dates where most are; empty where most are something else."""
+    for form in (form for group in orders for one in group for form in one):
+        odd = [text for text in texts if form.instant(text) is None]
+        is_day = form.unit in (Unit.DAY, Unit.SECOND) and not form.has_short_year
+        if is_day and 2 * len(odd) < len(texts):
+            shown = ", ".join(odd[:3])
+            return f"{shown} is no {form.name}, as {len(texts) - len(odd):,} others are"
+    return ""
+
+
 _OTHER_WORDS = frozenset({"ago", "des", "dic", "gen", "mag", "out", "set"})
 """Months of some language that mean something else in names of files, unless others are there."""
 

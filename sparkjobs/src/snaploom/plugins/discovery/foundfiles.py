@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -239,6 +239,46 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
         ]
         return CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
     return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
+
+
+def common_encoding(files: Mapping[str, str]) -> str:
+    """The one character set of files that are not ASCII; an example is given of each.
+
+    Raises:
+        NotRecognised: there are several.
+    """
+    if len(files) > 1:
+        places = ", ".join(f"{file} is {encoding}" for encoding, file in files.items())
+        raise NotRecognised(f"{places}: write all files in one character set")
+    return next(iter(files))
+
+
+def refuse_other_headers(
+    heads: Mapping[str, bytes], separator: str, *, may_be_tables: bool
+) -> None:
+    """Refuse a file whose first line has none of the names that others have.
+
+    One that is a header as well is let through where files may be tables of their own.
+
+    Raises:
+        NotRecognised: there is one.
+    """
+    firsts: dict[str, tuple[str, ...]] = {}
+    for file, head in heads.items():
+        line = head.partition(b"\n")[0].decode(errors="replace").rstrip("\r").casefold()
+        names = next(csv.reader([line], delimiter=separator), ())
+        firsts[file] = tuple(name.strip() for name in names)
+    times = Counter(firsts.values())
+    known: set[str] = set()
+    for names in sorted(times, key=lambda each: (not is_header(each, ())[0], -times[each])):
+        is_other = known and known.isdisjoint(names)
+        if is_other and not (may_be_tables and is_header(names, ())[0]):
+            file = next(file for file in firsts if firsts[file] == names)
+            raise NotRecognised(
+                f"{file}, line 1 has no name of a column that other files have: write the header "
+                "there, or move the file away"
+            )
+        known.update(names)
 
 
 def numbered_columns(number: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeVar
 
 from snaploom.files.measured import FileTable
-from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, fitting
+from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, exceptions, fitting
 from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
@@ -22,13 +22,13 @@ from snaploom.plugins.discovery.paths import (
     Piece,
     date_parts,
     date_piece,
+    fit_weekdays,
     format_of,
     is_numbered,
     may_be_days,
     may_be_hours,
     parse_path,
     part_of,
-    weekday_of,
 )
 from snaploom.sources.files.globs import escape_glob
 
@@ -275,12 +275,13 @@ def _series(
                     "a year, and numbers up to 12", "write months with two digits, or `part-1`",
                 )  # fmt: skip
             if not one.forms[index]:
-                odd = _exceptions(piece.orders, texts)
+                odd = exceptions(piece.orders, texts)
                 is_number = odd or re.fullmatch("[0-9]+([^0-9][0-9]+){2}", texts[0])
                 is_text = "/" in texts[0] or not is_number
                 others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
                 one.guess = _without_dates(odd) if odd else one.guess
-        others |= {} if others else _without_weekdays(one)
+        if not others and not fit_weekdays([path for _, path in members], one.forms):
+            others = {WEEKDAYS: Kind.TEXT}
         units = {forms[0].unit for forms in one.forms.values() if forms}
         if not others and units == {Unit.YEAR} and may_be_days([path for _, path in members]):
             others = {piece.orders: Kind.ANY for piece in pieces if piece.orders}
@@ -292,38 +293,10 @@ def _series(
             yield one
 
 
-def _without_weekdays(one: _Series) -> dict[Orders, Kind]:
-    """Keep the forms by which days of the week are those of the dates; without any they are text.
-
-    A word that is the same everywhere is text in any case.
-    """
-    for place, piece in enumerate(one.pieces):
-        if piece.kind is Kind.WEEKDAY and len(one.texts(place)) > 1:
-            for index, forms in one.forms.items():
-                days = {(p.values[index], weekday_of(p.values[place])) for _, p in one.members}
-                fits = (f for f in forms if all((t := f.instant(text)) and t.weekday() == day
-                                                for text, day in days))  # fmt: skip
-                one.forms[index] = tuple(fits)
-            if not all(one.forms.values()):
-                return {WEEKDAYS: Kind.TEXT}
-    return {}
-
-
 _PERIOD = re.compile(
     "quart|trimest|kwarta|half|halb|semest|term|week|woche|settimana|semana|semaine", re.IGNORECASE
 )
 """Beginnings of words for periods that are no months."""
-
-
-def _exceptions(orders: Orders, texts: Sequence[str]) -> str:
-    """Name the texts that are no dates where most are; empty where most are something else."""
-    for form in (form for group in orders for one in group for form in one):
-        odd = [text for text in texts if form.instant(text) is None]
-        is_day = form.unit in (Unit.DAY, Unit.SECOND) and not form.has_short_year
-        if is_day and 2 * len(odd) < len(texts):
-            shown = ", ".join(odd[:3])
-            return f"{shown} is no {form.name}, as {len(texts) - len(odd):,} others are"
-    return ""
 
 
 def _without_dates(evidence: str) -> Guess:

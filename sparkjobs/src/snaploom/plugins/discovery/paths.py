@@ -392,12 +392,23 @@ _WEEKDAY = re.compile(
     r"|sat(?:urday)?|sun(?:day)?|(?:diens|donners|frei|sams|sonn)tag|mittwoch|mo|di|mi|do|fr|sa|so)"
     r"(?![^\W_])", re.IGNORECASE,
 )  # fmt: skip
-_BEGINNINGS = ("mo", "tu di", "we mi", "th do", "fr", "sa", "su so")
+_BEGINNINGS = (("mo",), ("tu", "di"), ("we", "mi"), ("th", "do"), ("fr",), ("sa",), ("su", "so"))
 
 
-def weekday_of(text: str) -> int:
-    """The number of a day of the week, Monday being 0, by its name."""
-    return next(day for day, some in enumerate(_BEGINNINGS) if text[:2].lower() in some.split())
+def fit_weekdays(paths: Sequence[ParsedPath], forms: dict[int, tuple[DateForm, ...]]) -> bool:
+    """Keep the forms of dates that have the days of the week beside them; whether there are some.
+
+    A word that is the same everywhere is none of these.
+    """
+    for place, piece in enumerate(paths[0].pieces):
+        texts = {path.values[place].lower() for path in paths}
+        if piece.kind is Kind.WEEKDAY and len(texts) > 1:
+            for index, some in forms.items():
+                days = {(path.values[index], path.values[place][:2].lower()) for path in paths}
+                forms[index] = tuple(f for f in some if all(
+                    (time := f.instant(text)) and name in _BEGINNINGS[time.weekday()]
+                    for text, name in days))  # fmt: skip
+    return all(forms.values())
 
 
 _EITHER = re.compile(f"{UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)
