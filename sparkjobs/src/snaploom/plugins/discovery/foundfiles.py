@@ -493,13 +493,13 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
-    if not _is_written_as_is(whole):
+    if not uri or not _is_written_as_is(whole):
         raise ArgumentInvalid(
             "declarations cannot have this path",
             path="--from",
-            found=visible(uri),
+            found=visible(uri) or "an empty text",
             expected="a path of text without `$(`, which begins a variable",
-            hint="rename it, or make a link to it without",
+            hint="name a folder or file of data; or rename it, or make a link to it without",
         )
     one = _as_file(whole)
     if one is not None:
