@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _PLACE = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL)
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
 _KNOWN = re.compile(r"\\([{}\[\]*?])|\[0-9\]")
-"""Of these what `init` writes: digits, and escaped letters, which are a class of one letter here."""
+"""Of these what `init` writes: digits, and escaped letters, here as classes of one letter."""
 _NANOS_PER_MILLI = 1_000_000
 
 
