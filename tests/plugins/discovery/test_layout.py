@@ -50,6 +50,7 @@ def layouts(folder: Path, *names: str) -> dict[str, Layout]:
         ("orders/2026-02-03.csv", "orders", Unit.DAY),
         ("orders/dt=2026-02-03/part-00000-c000.snappy.parquet", "orders", Unit.DAY),
         ("orders/2026/02/03/0001.csv.gz", "orders", Unit.DAY),
+        ("orders/2026/02-03/a.csv", "orders", Unit.DAY),
         ("orders/year=2026/month=2/day=3/data.json", "orders", Unit.DAY),
         ("orders/dt=2026-02-03/hour=00/x_1.csv", "orders", Unit.HOUR),
         ("orders_20260203.csv", "orders", Unit.DAY),

@@ -168,7 +168,7 @@ _PARTS = {
     "T": r"(?P<time>[T_ -][0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}Z?"
          r"|[T_ -][0-9]{2}h(?:[0-9]{2}(?:m(?:[0-9]{2}s)?)?)?(?![a-z])"
          r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?",
-    "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
+    "/": "/", "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
 _SHAPES = tuple(
     (
@@ -197,6 +197,7 @@ _SHAPES = tuple(
         ("N-N-YT", ("dd-MM-yyyy", "MM-dd-yyyy")),
         ("8T", ("yyyyMMdd",), ("ddMMyyyy", "MMddyyyy"), ("yyyyddMM",)),
         ("N.A Y", ("dd. MMM yyyy",)),
+        ("Y/N-N", ("yyyy/MM-dd",), ("yyyy/dd-MM",)),
         ("N~A~Y", ("dd-MMM-yyyy",)),
         ("A~N~Y", ("MMM-dd-yyyy",)),
         ("Y~A~N", ("yyyy-MMM-dd",)),

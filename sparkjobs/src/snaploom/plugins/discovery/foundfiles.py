@@ -266,8 +266,8 @@ def refuse_other_headers(
     firsts: dict[str, tuple[str, ...]] = {}
     for file, head in heads.items():
         line = head.partition(b"\n")[0].decode(errors="replace").rstrip("\r").casefold()
-        names = next(csv.reader([line], delimiter=separator), ())
-        firsts[file] = tuple(name.strip() for name in names)
+        rows = csv.reader([line], delimiter=separator)
+        firsts[file] = tuple(name.strip() for row in rows for name in row)
     times = Counter(firsts.values())
     known: set[str] = set()
     for names in sorted(times, key=lambda each: (not is_header(each, ())[0], -times[each])):

@@ -299,10 +299,10 @@ def _are_parts(units: Sequence[str], keys: Sequence[str]) -> bool:
     """Whether folders are these units of a date, by their keys where they have some."""
     parts = [_PARTS_BY_UNIT.get(unit.rpartition("'")[2]) for unit in units]
     return len(units) == len(keys) and all(
-        part is not None and (
+        (not key and _TWO.fullmatch(unit)) or (part is not None and (
             key[:-1].lower() in _PARTS_OF_DATE[part]
             if key else part not in ("week", "quarter") or "'" in unit
-        )
+        ))
         for part, unit, key in zip(parts, units, keys, strict=True)
     )  # fmt: skip
 
@@ -315,11 +315,18 @@ def date_parts(piece: Piece, form: DateForm, text: str) -> list[tuple[Piece, str
         letters, plain = unit.split("'")[1:] if "'" in unit else ("", unit)
         before = f"{'/' if found else ''}{key}{letters}"
         found += [(Piece(Kind.TEXT, before), before)] if before else []
+        if two := _TWO.fullmatch(plain):
+            first, second = value.split(two[2])
+            found.append((Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[two[1]]), first))
+            found.append((Piece(Kind.TEXT, two[2]), two[2]))
+            plain, value = two[3], second
         part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[plain])
         found.append((part, value.removeprefix(letters)))
     return found
 
 
+_TWO = re.compile("(MM?|dd?)([-_. ])(MM?|dd?)")
+"""Month and day in one folder below the year."""
 _PARTS_BY_UNIT = {
     "yyyy": "year", "YYYY": "year", "MM": "month", "M": "month", "MMM": "month", "dd": "day",
     "d": "day", "ww": "week", "w": "week", "Q": "quarter",

@@ -320,7 +320,7 @@ class CsvFiles:
             SourceSchemaInvalid: the headers leave open which columns are the wanted ones.
         """
         forms = self.forms(uris)
-        for form, some in forms.items() if schema is not None else ():
+        for form, some in forms.items():
             self._refuse_other_columns(form, schema, some)
         frames = [self._read(form, forms[form], schema) for form in forms]
         if schema is None and len(frames) > 1:
@@ -481,10 +481,10 @@ class CsvFiles:
             ) from None
 
     def _refuse_other_columns(
-        self, form: CsvForm, wanted: spark_types.StructType, uris: Sequence[str]
+        self, form: CsvForm, wanted: spark_types.StructType | None, uris: Sequence[str]
     ) -> None:
         """Refuse a header without any declared column: all values of its rows would be NULL."""
-        if form.header is None or any(self._fields(form, wanted, uris)) or not wanted.fields:
+        if form.header is None or not wanted or any(self._fields(form, wanted, uris)):
             return
         raise SourceSchemaInvalid(
             "a file has none of the columns",
