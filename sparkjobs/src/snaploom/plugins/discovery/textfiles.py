@@ -496,8 +496,8 @@ _OF_JSON = {
     **dict.fromkeys((DATE, TIMESTAMP), "= 'VARCHAR'"),
 }
 """Types that are tried, the best first, each with the kinds of JSON that it is tried for."""
+_INSIDE = "/~"
 """Ends the path of what is in a list or a map: no key is written so."""
-"""What follows the path of a list, or of a map, in that of its values: no key is written so."""
 
 
 def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dict[str, ColumnType]:
