@@ -135,7 +135,7 @@ def test_keys_that_are_normalised_have_near_misses_of_other_steps(spark, tmp_pat
 
 def test_a_query_without_time_is_ended_with_a_reason(spark, tmp_path, monkeypatch):
     weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])
-    none_left = TimeAllowance(spent=SECONDS_FOR_NEWEST)
+    none_left = TimeAllowance(spent_on_newest=SECONDS_FOR_NEWEST)
     (found,) = unmatched_rows(weave, joins, frozenset(), none_left)
     assert (found.rows, found.near_misses) == (1, ())
     assert found.not_counted == "nothing is left of 5% of the run's time"
@@ -144,7 +144,7 @@ def test_a_query_without_time_is_ended_with_a_reason(spark, tmp_path, monkeypatc
     )
     monkeypatch.setattr(unmatched, "_query", lambda *_: slow.selectExpr("s"))
     (found,) = unmatched_rows(
-        weave, joins, frozenset(), TimeAllowance(spent=SECONDS_FOR_NEWEST - 0.5)
+        weave, joins, frozenset(), TimeAllowance(spent_on_newest=SECONDS_FOR_NEWEST - 0.5)
     )
     assert "they take more than 0.5 s" in found.not_counted
 
@@ -153,6 +153,7 @@ def test_older_snapshots_have_a_share_of_the_time_only() -> None:
     allowance = TimeAllowance()
     assert allowance.left(is_newest=False) < 0.1
     assert allowance.left(is_newest=True) > SECONDS_FOR_NEWEST - 0.1
+    assert TimeAllowance(spent=9.0).left(is_newest=True) == SECONDS_FOR_NEWEST
     long = TimeAllowance(started=allowance.started - 1000.0, spent=20.0)
     assert 29.9 < long.left(is_newest=False) < 31.0
 

@@ -28,7 +28,7 @@ from support.declared.shop import (
 import snaploom as sl
 from snaploom.engine import unmatched
 from snaploom.models.findings import InvalidDeclarations
-from snaploom.models.report import DataFinding, RunPhase
+from snaploom.models.report import NOT_COUNTED, DataFinding, DataFindingKind, RunPhase
 from snaploom.plugins.site.pagedata import reading_snippets
 from snaploom.run.weaving.datafindings import sample_texts
 from snaploom.types.schemas import Field, Map, Simple, Struct
@@ -129,6 +129,31 @@ def test_samples_none_keeps_keys_and_rows_out_of_everything_that_is_reported(sol
     assert "UNMATCHED customers 1" in kinds(run.data_findings)
     assert not any(one.unmatched or one.warnings for one in run.published)
     assert '"c"' not in (tmp_path / "quiet" / "metadata" / "runs.json").read_text()
+
+
+def test_near_misses_that_are_not_counted_have_the_reason(sold, tmp_path, monkeypatch):
+    monkeypatch.setattr(unmatched, "SHARE_OF_TIME", 0.0)
+    monkeypatch.setattr(unmatched, "SECONDS_FOR_NEWEST", 0.0)
+    shop = Shop(tmp_path, deepcopy(sold.shop.documents))
+    shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/hasty/")
+    shop.write()
+    run = sl.load(shop.model).run("wide", limit=1, progress=False)
+    assert "have no match in it; near misses are not counted: nothing is left of" in str(run)
+
+
+def test_keys_with_blanks_are_quoted_and_near_misses_are_of_one_snapshot() -> None:
+    time = "2024-05-01T00:00:00Z"
+    one = DataFinding(
+        kind=DataFindingKind.UNMATCHED, source="c", left="o", count=3, of=9, about="2 of 3 would",
+        first=time, last=time, samples=("", "a ", "b, c", "d"),
+    )  # fmt: skip
+    assert one.model_copy(update={"about": f"{NOT_COUNTED}: x"}).merged(
+        one.model_copy(update={"about": ""})
+    ).about == ""  # fmt: skip
+    assert str(one.merged(one)) == (
+        "c: 6 of 18 rows of o have no match in it: '', 'a ', 'b, c', d, ...; in 2 snapshots, "
+        f"{time} to {time}; in one of them 2 of 3 would"
+    )
 
 
 def test_confidential_fields_of_structs_in_maps_are_not_shown() -> None:

@@ -49,7 +49,7 @@ which it plans as large, and measures when the query runs."""
 
 def read(
     spark: SparkSession,
-    folder: str,
+    folder: str | os.PathLike[str],
     *,
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
@@ -92,7 +92,7 @@ def read(
 
 
 def schema(
-    folder: str,
+    folder: str | os.PathLike[str],
     *,
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
@@ -109,7 +109,7 @@ def schema(
 
 
 def absences(
-    folder: str,
+    folder: str | os.PathLike[str],
     *,
     at: Time | None = None,
     between: tuple[Time, Time] | None = None,
@@ -125,11 +125,14 @@ def absences(
     return history.absences(state, map(state.records.live, choice.of(state)))
 
 
-def _open(folder: str, manifest: int | None, choice: ReadChoice) -> tuple[Folder, FolderState]:
+def _open(
+    folder: str | os.PathLike[str], manifest: int | None, choice: ReadChoice
+) -> tuple[Folder, FolderState]:
     remember_environment(os.environ)
     refuse_number(manifest, choice.known_at)
-    folder = folder if _SCHEME.match(folder) else os.path.abspath(folder)
-    opened = open_folder(open_store(folder, create=False, others=_by_hadoop))
+    given = os.fspath(folder)
+    uri = given if _SCHEME.match(given) else os.path.abspath(given)
+    opened = open_folder(open_store(uri, create=False, others=_by_hadoop))
     with _known_lock:
         known = _known.pop(opened.store.uri, None)
     if known is not None:

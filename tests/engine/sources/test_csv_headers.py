@@ -80,6 +80,15 @@ def test_declared_columns_are_taken_by_name_and_others_are_reported_once(spark, 
     assert source.read(NOW).listed.remarks == ()
 
 
+@pytest.mark.parametrize("other", ["1,x\n2,y\n", "a;b\n1;x\n"])
+def test_a_file_with_none_of_the_columns_is_refused_and_not_all_null(spark, tmp_path, other):
+    write(tmp_path, f1="a,b\n1,x\n", f2=other)
+    error = failure(spark, tmp_path, schemaFields=A_B)
+    assert isinstance(error, SourceSchemaInvalid)
+    assert "f2.csv" in error.found
+    assert error.expected == "a header with some of a, b"
+
+
 NAMES = ("id", "name", "Größe", "a b", "x.y", "`q`", 'quoth "hi"', "e,f")
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufdd0"), min_size=1, max_size=6

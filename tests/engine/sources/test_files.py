@@ -43,10 +43,11 @@ def listed(spark, folder, *globs):
 @pytest.mark.parametrize(
     "glob",
     ["*", "*/*", "?.csv", "a*/b*.csv", "*/*/*", "a.csv", "gone/*", "a.csv/*", "day=*/a?.csv",
-     "l*/*", ".*", "*/", "//a.csv"],
+     "l*/*", ".*", "*/", "//a.csv", "[0-9]*", "day=[0-9]/*", "x\\*", "x\\?\\[1\\]*", "d\\{\\}/*"],
 )  # fmt: skip
 def test_local_files_are_listed_as_hadoop_lists_them(spark, tmp_path, glob):
     touch(tmp_path, "a.csv", "b.csv", "day=1/ab.csv", "a d/b.csv", "day=1/ü/b.csv", ".h/c.csv")
+    touch(tmp_path, "1.csv", "٣.csv", "x*", "xy", "x?[1].csv", "d{}/a.csv")
     (tmp_path / "link").symlink_to(tmp_path / "day=1")
     (tmp_path / "linked.csv").symlink_to(tmp_path / "a.csv")
     (tmp_path / "lost.csv").symlink_to(tmp_path / "nothing")
@@ -58,7 +59,7 @@ def test_local_files_are_listed_as_hadoop_lists_them(spark, tmp_path, glob):
     assert {f.uri for f in found} == {f.uri for f in expected}
 
 
-@pytest.mark.parametrize("glob", ["[ab].csv", "{a,b}.csv", "x\\*", "../*", "*:*"])
+@pytest.mark.parametrize("glob", ["[ab].csv", "{a,b}.csv", "x\\y", "../*", "*:*"])
 def test_what_hadoop_may_see_otherwise_is_left_to_it(tmp_path, glob):
     touch(tmp_path, "a:b.csv")
     assert local_matches(f"file://{tmp_path}/{glob}") is None

@@ -19,7 +19,12 @@ from snaploom.errors import SourceNotReadable
 from snaploom.plugins.discovery import samples
 from snaploom.plugins.discovery.dates import DATE, DOUBLE, LONG, STRING, TIMESTAMP, UNSIGNED
 from snaploom.plugins.discovery.discover import discover
-from snaploom.plugins.discovery.foundfiles import NotRecognised, csv_format, json_format
+from snaploom.plugins.discovery.foundfiles import (
+    HEAD_BYTES,
+    NotRecognised,
+    csv_format,
+    json_format,
+)
 from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.scratch import inclusion
 
@@ -241,6 +246,28 @@ def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place
     found = discover([str(tmp_path)], "file:///model/")
     assert [profile.name for profile in found.profiles] == ["b"]
     assert [each.why for each in found.declarations.left_out if place in each.why]
+
+
+@pytest.mark.parametrize(
+    ("second", "place"),
+    [("3,x\n4,y\n", "02.csv, line 1 has no name"), ("id;n\n3;x\n", "02.csv, line 1 has no name"),
+     ("id,n\n3,é\n", "02.csv is ISO-8859-1: write all")],
+)  # fmt: skip
+def test_a_day_that_no_run_would_read_with_the_others_is_named(tmp_path, second, place):
+    (tmp_path / "b.csv").write_text("id,name\n1,a\n")
+    (tmp_path / "a_2026-01-01.csv").write_text("id,n\n1,ü\n")
+    (tmp_path / "a_2026-01-02.csv").write_bytes(second.encode("latin-1"))
+    found = discover([str(tmp_path)], "file:///model/")
+    assert [each.why for each in found.declarations.left_out if place in each.why]
+
+
+def test_one_file_behind_ascii_decides_the_character_set(tmp_path: Path) -> None:
+    (tmp_path / "a_2026-01-01.csv").write_text("id,n\n1,x\n")
+    late = b"id,n\n" + b"2,y\n" * (HEAD_BYTES // 4) + b"3,\xe9\n"
+    (tmp_path / "a_2026-01-02.csv").write_bytes(late)
+    (found,) = discover([str(tmp_path)], "file:///model/").profiles
+    assert found.format_options == {"header": "true", "encoding": "ISO-8859-1"}
+    assert found.rows == HEAD_BYTES // 4 + 2
 
 
 def test_a_last_line_that_sums_up_is_declared_so_that_it_can_be_read(tmp_path: Path) -> None:

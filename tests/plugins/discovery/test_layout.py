@@ -20,7 +20,7 @@ from snaploom.plugins.discovery.foundfiles import (
     list_files,
     nobody,
 )
-from snaploom.plugins.discovery.layout import Layout, glob_of, layouts_of, table_folders
+from snaploom.plugins.discovery.layout import Layout, globs_of, layouts_of, table_folders
 from snaploom.plugins.discovery.paths import Kind, parse_path
 
 MAY = [date(2024, 5, day) for day in range(1, 32)]
@@ -50,6 +50,7 @@ def layouts(folder: Path, *names: str) -> dict[str, Layout]:
         ("orders/2026-02-03.csv", "orders", Unit.DAY),
         ("orders/dt=2026-02-03/part-00000-c000.snappy.parquet", "orders", Unit.DAY),
         ("orders/2026/02/03/0001.csv.gz", "orders", Unit.DAY),
+        ("orders/2026/02-03/a.csv", "orders", Unit.DAY),
         ("orders/year=2026/month=2/day=3/data.json", "orders", Unit.DAY),
         ("orders/dt=2026-02-03/hour=00/x_1.csv", "orders", Unit.HOUR),
         ("orders_20260203.csv", "orders", Unit.DAY),
@@ -178,14 +179,34 @@ def test_globs_match_the_files_of_their_own_source_only(tmp_path: Path) -> None:
         tmp_path, "order_20260203.csv", "order_returned.csv", "order_items_20260203.csv"
     )
     everything = [file for layout in found.values() for file in layout.files]
-    globs = {name: glob_of(layout, everything) for name, layout in found.items()}
-    assert globs["order"] == "order_[0-9]*.csv"
-    assert globs["order_items"] == "order_items_????????.csv"
+    globs = {name: globs_of(layout, everything) for name, layout in found.items()}
+    assert globs["order"] == ("order_[0-9]*.csv",)
+    assert globs["order_items"] == ("order_items_????????.csv",)
+
+
+def test_packed_days_are_of_the_source_of_plain_ones_unless_they_are_there_twice(tmp_path: Path):
+    names = ["sales_2026-02-03.csv.gz", "sales_2026-02-04.csv", "sales_2026-02-05.csv"]
+    (found,) = layouts(tmp_path, *names).values()
+    assert (found.name, len(found.snapshots)) == ("sales", 3)
+    assert globs_of(found, found.files) == ("sales_????-??-??.csv", "sales_????-??-??.csv.gz")
+    twice = layouts(tmp_path, "sales_2026-02-03.csv")
+    assert sorted(len(layout.files) for layout in twice.values()) == [1, 3]
+
+
+@pytest.mark.parametrize("form", ["sales_%a_%d_%m_%Y.csv", "%A, %m-%d-%Y/sales.csv"])
+def test_days_of_the_week_beside_dates_make_one_source(form: str) -> None:
+    (found,) = sources([f"{day:{form}}" for day in MAY])
+    assert (found.name, len(found.snapshots)) == ("sales", 31)
+
+
+def test_words_that_are_other_days_of_the_week_are_names() -> None:
+    found = sources([f"{name}_{day:%Y-%m-%d}.csv" for name in ("sun", "mon") for day in MAY])
+    assert [(layout.name, len(layout.snapshots)) for layout in found] == [("mon", 31), ("sun", 31)]
 
 
 def test_letters_of_globs_in_names_are_escaped() -> None:
     (found,) = sources([f"{{a}}*[b]?\\c\n/sales_{day:%d-%m-%Y}.csv" for day in MAY])
-    glob = glob_of(found, found.files)
+    (glob,) = globs_of(found, found.files)
     assert glob == "\\{a\\}\\*\\[b\\]\\?\\\\c\n/sales_??-??-????.csv"
 
 

@@ -26,6 +26,7 @@ def refused(result: CommandResult, code: int, *texts: str) -> None:
     ("uri", "code", "text"),
     [
         ("nowhere", 1, "there are no files here"),
+        ("", 2, "found:    an empty text"),
         ("empty", 1, "there are no files here"),
         ("junk", 1, "README.md: text for people"),
         ("junk/*.csv", 1, "name the folder above"),
@@ -51,6 +52,8 @@ def test_a_full_folder_and_lone_options_are_refused(tmp_path: Path) -> None:
     refused(snaploom("init", tmp_path, "--from", tmp_path), 2, "this folder is not empty")
     refused(snaploom("init", tmp_path / "m", "--root", "a"), 2, "add --from")
     refused(snaploom("init", tmp_path / "m", "--only", "a"), 2, "add --from")
+    for command in ("plan", "run"):
+        refused(snaploom(command, "-f", tmp_path, "wide"), 2, "names stand in front of -f")
 
 
 def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:

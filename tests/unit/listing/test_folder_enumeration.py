@@ -39,10 +39,23 @@ NAMES = (
     ".d.json",
     "_k=1.json",
     "e.csv",
+    "7.json",
+    "a[1].json",
     "é.json",
     "f.json._COPYING_",
 )
-GLOBS = ("*/*", "at=*/*.json", "at=*/?.json", "*/a.json", "at=0/*", "_at=*/*", "at=*/*/*")
+GLOBS = (
+    "*/*",
+    "at=[0-9]*/*",
+    "at=*/[0-9]*.json",
+    "at=*/a\\[1\\].json",
+    "at=*/*.json",
+    "at=*/?.json",
+    "*/a.json",
+    "at=0/*",
+    "_at=*/*",
+    "at=*/*/*",
+)
 
 
 def source(place: Path, *globs: str, data_format: str = "json", **more: object) -> PathSnapshots:

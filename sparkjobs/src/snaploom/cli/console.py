@@ -13,7 +13,7 @@ from enum import StrEnum
 from importlib.metadata import entry_points
 from typing import Protocol, TextIO
 
-from cyclopts import CycloptsError, UnknownCommandError
+from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError
 from pydantic import JsonValue
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -161,6 +161,7 @@ def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lamb
 
 
 INTERNAL_ERROR = 1
+BEFORE_FILES = "names stand in front of -f, which takes all paths behind it"
 
 
 def show_failure(error: Exception, arguments: Sequence[str]) -> int:
@@ -171,7 +172,8 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
         error = missing_package(error) or error
     if isinstance(error, SnaploomError):
         print_error(error)
-        return error.exit_code
+        # Of `diff`, 1 means that something differs.
+        return max(error.exit_code, 2) if "diff" in arguments[:1] else error.exit_code
     console = message_console()
     first = str(error).splitlines()[0] if str(error) else ""
     summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
@@ -190,6 +192,8 @@ def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarati
     hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
     if isinstance(error, UnknownCommandError):
         hint += "".join(_missing_commands())
+    if isinstance(error, MissingArgumentError) and {"-f", "--file"} & {*arguments}:
+        hint = f"{BEFORE_FILES}; {hint}"
     finding = make_finding(
         "SL191",
         _message(error),

@@ -281,7 +281,8 @@ def run(
             "OUTPUT",
             found="names and --all" if names else "neither names nor --all",
             expected="one of the two",
-            hint="outputs: " + (", ".join(declarations.output_names) or "none in these files"),
+            hint=f"{console.BEFORE_FILES}; outputs: "
+            + (", ".join(declarations.output_names) or "none in these files"),
         )
     chosen = declarations.output_names if all_outputs else tuple(dict.fromkeys(names))
     if dry_run:

@@ -50,11 +50,12 @@ class TimeAllowance:
 
     started: float = field(default_factory=monotonic)
     spent: float = 0.0
+    spent_on_newest: float = 0.0
 
     def left(self, *, is_newest: bool) -> float:
         """Seconds left, for the newest snapshot of the run or another one."""
-        share = SHARE_OF_TIME * (monotonic() - self.started)
-        return max(share, SECONDS_FOR_NEWEST if is_newest else 0.0) - self.spent
+        left = SHARE_OF_TIME * (monotonic() - self.started) - self.spent
+        return max(left, SECONDS_FOR_NEWEST - self.spent_on_newest) if is_newest else left
 
 
 def unmatched_rows(
@@ -83,7 +84,9 @@ def unmatched_rows(
             continue
         started = monotonic()
         found.append(_looked_at(weave, nodes[join.child], rows, seconds))
-        allowance.spent += monotonic() - started
+        seconds = monotonic() - started
+        allowance.spent += seconds
+        allowance.spent_on_newest += seconds if is_newest else 0.0
     return tuple(found)
 
 

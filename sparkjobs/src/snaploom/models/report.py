@@ -191,6 +191,10 @@ MOST_DATA_SAMPLES = 5
 """Keys, times or names that one finding about data shows."""
 
 
+NOT_COUNTED = "near misses are not counted"
+"""Beginning of a text about rows without a match; of several snapshots, that of the last counts."""
+
+
 class DataFinding(ApiModel):
     """Something in people's data that a run met; nothing that it stops for."""
 
@@ -249,7 +253,7 @@ class DataFinding(ApiModel):
                 "first": times[0] if times else None,
                 "last": times[-1] if times else None,
                 "samples": tuple(samples)[:MOST_DATA_SAMPLES],
-                "about": other.about or self.about,
+                "about": other.about or ("" if NOT_COUNTED in self.about else self.about),
             }
         )
 
@@ -260,10 +264,13 @@ class DataFinding(ApiModel):
         many = f"{self.count:,} {noun}{'' if self.count == 1 else 's'}"
         rows = f"{self.count:,}" + (f" of {self.of:,}" if self.of is not None else "")
         text = _DATA_TEXTS[self.kind].format(many=many, rows=rows, left=self.left)
-        shown = ", ".join(self.samples) + (", ..." if self.count > len(self.samples) else "")
+        # Keys may be empty, or have blanks around them, or be of several columns.
+        plain = (f"'{s}'" if not s or s != s.strip() or ", " in s else s for s in self.samples)
+        shown = ", ".join(plain) + (", ..." if self.count > len(self.samples) else "")
         parts = [f"{text}: {shown}" if self.samples else text, self.about]
         if self.snapshots > 1 and self.first:
-            parts.append(f"in {self.snapshots:,} snapshots, {self.first} to {self.last}")
+            parts[1] = f"in one of them {self.about}" if self.about else ""
+            parts.insert(1, f"in {self.snapshots:,} snapshots, {self.first} to {self.last}")
         return f"{where}: " + "; ".join(filter(None, parts))
 
     @property

@@ -168,7 +168,7 @@ _PARTS = {
     "T": r"(?P<time>[T_ -][0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}Z?"
          r"|[T_ -][0-9]{2}h(?:[0-9]{2}(?:m(?:[0-9]{2}s)?)?)?(?![a-z])"
          r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?",
-    "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
+    "/": "/", "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
 _SHAPES = tuple(
     (
@@ -197,6 +197,7 @@ _SHAPES = tuple(
         ("N-N-YT", ("dd-MM-yyyy", "MM-dd-yyyy")),
         ("8T", ("yyyyMMdd",), ("ddMMyyyy", "MMddyyyy"), ("yyyyddMM",)),
         ("N.A Y", ("dd. MMM yyyy",)),
+        ("Y/N-N", ("yyyy/MM-dd",), ("yyyy/dd-MM",)),
         ("N~A~Y", ("dd-MMM-yyyy",)),
         ("A~N~Y", ("MMM-dd-yyyy",)),
         ("Y~A~N", ("yyyy-MMM-dd",)),
@@ -273,6 +274,17 @@ def fitting(orders: Orders, texts: Iterable[str]) -> tuple[DateForm, ...]:
         if found:
             return _likeliest(found, distinct)
     return ()
+
+
+def exceptions(orders: Orders, texts: Sequence[str]) -> str:
+    """Name the texts that are no dates where most are; empty where most are something else."""
+    for form in (form for group in orders for one in group for form in one):
+        odd = [text for text in texts if form.instant(text) is None]
+        is_day = form.unit in (Unit.DAY, Unit.SECOND) and not form.has_short_year
+        if is_day and 2 * len(odd) < len(texts):
+            shown = ", ".join(odd[:3])
+            return f"{shown} is no {form.name}, as {len(texts) - len(odd):,} others are"
+    return ""
 
 
 _OTHER_WORDS = frozenset({"ago", "des", "dic", "gen", "mag", "out", "set"})

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -248,6 +248,34 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     return replace(form, has_returns=has_returns)
 
 
+def refuse_other_headers(
+    heads: Mapping[str, bytes], separator: str, *, may_be_tables: bool
+) -> None:
+    """Refuse a file whose first line has none of the names that others have.
+
+    One that is a header as well is let through where files may be tables of their own.
+
+    Raises:
+        NotRecognised: there is one.
+    """
+    firsts: dict[str, tuple[str, ...]] = {}
+    for file, head in heads.items():
+        line = re.split(r"[\r\n]", head.decode(errors="replace"), maxsplit=1)[0].casefold()
+        rows = csv.reader([line], delimiter=separator)
+        firsts[file] = tuple(name.strip() for row in rows for name in row)
+    times = Counter(firsts.values())
+    known: set[str] = set()
+    for names in sorted(times, key=lambda each: (not is_header(each, ())[0], -times[each])):
+        is_other = known and known.isdisjoint(names)
+        if is_other and not (may_be_tables and is_header(names, ())[0]):
+            file = next(file for file in firsts if firsts[file] == names)
+            raise NotRecognised(
+                f"{file}, line 1 has no name of a column that other files have: write the header "
+                "there, or move the file away"
+            )
+        known.update(names)
+
+
 def numbered_columns(number: int) -> tuple[str, ...]:
     """Names for columns that have none."""
     return tuple(f"column_{place + 1}" for place in range(number))
@@ -460,13 +488,13 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
-    if not _is_written_as_is(whole):
+    if not uri or not _is_written_as_is(whole):
         raise ArgumentInvalid(
             "declarations cannot have this path",
             path="--from",
-            found=visible(uri),
+            found=visible(uri) or "an empty text",
             expected="a path of text without `$(`, which begins a variable",
-            hint="rename it, or make a link to it without",
+            hint="name a folder or file of data; or rename it, or make a link to it without",
         )
     one = _as_file(whole)
     if one is not None:

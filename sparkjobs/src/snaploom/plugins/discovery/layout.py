@@ -9,18 +9,20 @@ from math import inf
 from typing import TypeVar
 
 from snaploom.files.measured import FileTable
-from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, fitting
+from snaploom.plugins.discovery.dates import DateForm, Orders, Unit, dates_in, exceptions, fitting
 from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
     PART_WORDS,
     UNIQUE,
+    WEEKDAYS,
     Kind,
     ParsedPath,
     Piece,
     date_parts,
     date_piece,
+    fit_weekdays,
     format_of,
     is_numbered,
     may_be_days,
@@ -273,11 +275,13 @@ def _series(
                     "a year, and numbers up to 12", "write months with two digits, or `part-1`",
                 )  # fmt: skip
             if not one.forms[index]:
-                odd = _exceptions(piece.orders, texts)
+                odd = exceptions(piece.orders, texts)
                 is_number = odd or re.fullmatch("[0-9]+([^0-9][0-9]+){2}", texts[0])
                 is_text = "/" in texts[0] or not is_number
                 others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
                 one.guess = _without_dates(odd) if odd else one.guess
+        if not others and not fit_weekdays([path for _, path in members], one.forms):
+            others = {WEEKDAYS: Kind.TEXT}
         units = {forms[0].unit for forms in one.forms.values() if forms}
         if not others and units == {Unit.YEAR} and may_be_days([path for _, path in members]):
             others = {piece.orders: Kind.ANY for piece in pieces if piece.orders}
@@ -293,17 +297,6 @@ _PERIOD = re.compile(
     "quart|trimest|kwarta|half|halb|semest|term|week|woche|settimana|semana|semaine", re.IGNORECASE
 )
 """Beginnings of words for periods that are no months."""
-
-
-def _exceptions(orders: Orders, texts: Sequence[str]) -> str:
-    """Name the texts that are no dates where most are; empty where most are something else."""
-    for form in (form for group in orders for one in group for form in one):
-        odd = [text for text in texts if form.instant(text) is None]
-        is_day = form.unit in (Unit.DAY, Unit.SECOND) and not form.has_short_year
-        if is_day and 2 * len(odd) < len(texts):
-            shown = ", ".join(odd[:3])
-            return f"{shown} is no {form.name}, as {len(texts) - len(odd):,} others are"
-    return ""
 
 
 def _without_dates(evidence: str) -> Guess:
@@ -388,17 +381,20 @@ def _without_lone_parts(
 ) -> list[tuple[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]]:
     """Groups in which a number that all files share is text again, as in `sales_2_north`.
 
-    One that is the day of a month, or the hour of a day, is a part of the date.
+    One that is the day of a month, or the hour of a day, is a part of the date. Packed files are of
+    the source of plain ones, unless one is there in both ways.
     """
     found: _Groups = defaultdict(list)
     for (place, data_format, pieces), members in groups.items():
         fixed = {
             index
             for index, piece in enumerate(pieces)
-            if piece.kind is Kind.ANY
+            if piece.kind in (Kind.ANY, Kind.PACKED, Kind.WEEKDAY)
             and not _is_always_any(pieces, members[0][1].values, index)
             and len({parsed.values[index] for _, parsed in members}) == 1
         }
+        if len({parsed.values[:-1] for _, parsed in members}) < len(members):
+            fixed.add(len(pieces) - 1)
         found_part = date_piece([parsed for _, parsed in members])
         for file, parsed in members:
             others = {index: Piece(Kind.TEXT, parsed.values[index]) for index in fixed}
@@ -459,7 +455,8 @@ def without_parts(layout: Layout) -> tuple[Layout, ...]:
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    path = "".join(p.text if p.kind is Kind.TEXT else "\0" for p in pieces)
+    marks = {Kind.PACKED: ""}
+    path = "".join(p.text if p.kind is Kind.TEXT else marks.get(p.kind, "\0") for p in pieces)
     path = re.sub(rf"[-_. ](?:{'|'.join(PART_WORDS)})[-_]?\0", "\0", path)
     *folders, name = path.split("/")
     stem = _without_endings(name)
@@ -521,13 +518,14 @@ def last_date(layout: Layout) -> int | None:
     return places[-1] if places else None
 
 
-def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
-    """A Hadoop glob of a source's files, below its place, and of no others' where possible.
+def globs_of(layout: Layout, others: Iterable[FoundFile]) -> tuple[str, ...]:
+    """Hadoop globs of a source's files, below its place, and of no others' where possible.
 
-    `others` has every file that was listed in its place.
+    There are several where some files are packed. `others` has every file that was listed in its
+    place.
     """
     everything = list(others)
-    wide, exact = _glob(layout, exact=False), _glob(layout, exact=True)
+    wide, exact = _globs(layout, exact=False), _globs(layout, exact=True)
     return exact if _foreign(wide, layout, everything) else wide
 
 
@@ -537,13 +535,15 @@ def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
     `others` has every file that was listed in its place.
     """
     everything = list(others)
-    return _foreign(glob_of(layout, everything), layout, everything)
+    return _foreign(globs_of(layout, everything), layout, everything)
 
 
-def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
+def _foreign(globs: Iterable[str], layout: Layout, others: Iterable[FoundFile]) -> bool:
     mine = {file.uri for file in layout.files}
-    steps = re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL)
-    pattern = re.compile("".join(_REGEX.get(step, re.escape(step[-1])) for step in steps))
+    all_steps = (re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL) for glob in globs)
+    pattern = re.compile(
+        "|".join("".join(_REGEX.get(s, re.escape(s[-1])) for s in steps) for steps in all_steps)
+    )
     return any(file.uri not in mine and pattern.fullmatch(file.key) for file in others)
 
 
@@ -572,9 +572,13 @@ def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: st
     return replace(merged, guess=layouts[0].guess, table=layouts[0].table)
 
 
-def _glob(layout: Layout, exact: bool) -> str:
+def _globs(layout: Layout, exact: bool) -> tuple[str, ...]:
     steps: list[str] = []
+    endings = {""}
     for index, piece in enumerate(layout.pieces):
+        if piece.kind is Kind.PACKED:
+            endings = {values[index] for values in layout.values}
+            continue
         if piece.kind is Kind.TEXT:
             steps.append(escape_glob(piece.text))
             continue
@@ -588,4 +592,4 @@ def _glob(layout: Layout, exact: bool) -> str:
             steps.append("".join("?" if varies(letter) else letter for letter in texts[0]))
         elif steps[-1:] not in (["*"], ["[0-9]*"]):
             steps.append("*")
-    return "".join(steps)
+    return tuple("".join(steps) + escape_glob(ending) for ending in sorted(endings))

@@ -147,6 +147,10 @@ class Kind(StrEnum):
     """The value of a folder such as `country=DE`."""
     ANY = "any"
     """A number of a part, or a unique text."""
+    WEEKDAY = "weekday"
+    """The day of the week of the date beside it, `Mon`."""
+    PACKED = "packed"
+    """The ending by which text is compressed, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +270,13 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
         more, _, ending = ending.partition(".")
         stem = f"{stem}.{more}"
     _add_text(stem, add, no_dates, is_name=True)
-    add(Piece(Kind.TEXT, ""), point + ending)
+    plain, packed = ending, ""
+    while plain.rpartition(".")[2].lower() in COMPRESSED:
+        plain, _, last = plain.rpartition(".")
+        packed = f".{last}{packed}"
+    add(Piece(Kind.TEXT, ""), point + plain)
+    pieces.append(Piece(Kind.PACKED, ""))
+    values.append(packed)
     pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
               for p, v in zip(pieces, values, strict=True)]  # fmt: skip
     return ParsedPath(tuple(pieces), tuple(values))
@@ -302,10 +312,10 @@ def _are_parts(units: Sequence[str], keys: Sequence[str]) -> bool:
     """Whether folders are these units of a date, by their keys where they have some."""
     parts = [_PARTS_BY_UNIT.get(unit.rpartition("'")[2]) for unit in units]
     return len(units) == len(keys) and all(
-        part is not None and (
+        (not key and _TWO.fullmatch(unit)) or (part is not None and (
             key[:-1].lower() in _PARTS_OF_DATE[part]
             if key else part not in ("week", "quarter") or "'" in unit
-        )
+        ))
         for part, unit, key in zip(parts, units, keys, strict=True)
     )  # fmt: skip
 
@@ -318,11 +328,18 @@ def date_parts(piece: Piece, form: DateForm, text: str) -> list[tuple[Piece, str
         letters, plain = unit.split("'")[1:] if "'" in unit else ("", unit)
         before = f"{'/' if found else ''}{key}{letters}"
         found += [(Piece(Kind.TEXT, before), before)] if before else []
+        if two := _TWO.fullmatch(plain):
+            first, second = value.split(two[2])
+            found.append((Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[two[1]]), first))
+            found.append((Piece(Kind.TEXT, two[2]), two[2]))
+            plain, value = two[3], second
         part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[plain])
         found.append((part, value.removeprefix(letters)))
     return found
 
 
+_TWO = re.compile("(MM?|dd?)([-_. ])(MM?|dd?)")
+"""Month and day in one folder below the year."""
 _PARTS_BY_UNIT = {
     "yyyy": "year", "YYYY": "year", "MM": "month", "M": "month", "MMM": "month", "dd": "day",
     "d": "day", "ww": "week", "w": "week", "Q": "quarter",
@@ -357,15 +374,25 @@ def _add_text(text: str, add: _Add, no_dates: Mapping[Orders, Kind], *, is_name:
         is_whole = date.end - date.start == len(text)
         if is_year and not (is_whole or (is_name and all(are_years))):
             continue  # 2030 of 20240501_2030 is a time, if it is not the number of a part
-        _add_between(text[position : date.start], add, is_name)
+        _add_between(text[position : date.start], add, is_name, found, no_dates)
         is_number = date.orders in no_dates
         add(Piece(Kind.ANY, "") if is_number else Piece(Kind.DATE, "", orders=date.orders),
             text[date.start : date.end])  # fmt: skip
         position = date.end
-    _add_between(text[position:], add, is_name)
+    _add_between(text[position:], add, is_name, found, no_dates)
 
 
-def _add_between(text: str, add: _Add, is_name: bool) -> None:
+def _add_between(
+    text: str, add: _Add, is_name: bool, dates: Sequence[FoundDate],
+    no_dates: Container[Orders],
+) -> None:  # fmt: skip
+    if any(d.orders[0][0][0].unit is Unit.DAY for d in dates) and WEEKDAYS not in no_dates:
+        for match in _WEEKDAY.finditer(text):
+            _add_between(text[: match.start()], add, is_name, (), no_dates)
+            add(Piece(Kind.TEXT, ""), "")
+            add(Piece(Kind.WEEKDAY, ""), match[0])
+            _add_between(text[match.end() :], add, is_name, (), no_dates)
+            return
     if is_name and _PART.match(text):
         add(Piece(Kind.TEXT, ""), text[:5])
         add(Piece(Kind.ANY, ""), text[5:])
@@ -376,6 +403,32 @@ def _add_between(text: str, add: _Add, is_name: bool) -> None:
         add(Piece(Kind.ANY, ""), match[0])
         position = match.end()
     add(Piece(Kind.TEXT, ""), text[position:])
+
+
+WEEKDAYS: Orders = ()
+"""Stands for words such as `Mon` among what turned out to be no date."""
+_WEEKDAY = re.compile(
+    r"(?<![^\W_])(?:mon(?:day|tag)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:rs?|rsday)?|fri(?:day)?"
+    r"|sat(?:urday)?|sun(?:day)?|(?:diens|donners|frei|sams|sonn)tag|mittwoch|mo|di|mi|do|fr|sa|so)"
+    r"(?![^\W_])", re.IGNORECASE,
+)  # fmt: skip
+_BEGINNINGS = (("mo",), ("tu", "di"), ("we", "mi"), ("th", "do"), ("fr",), ("sa",), ("su", "so"))
+
+
+def fit_weekdays(paths: Sequence[ParsedPath], forms: dict[int, tuple[DateForm, ...]]) -> bool:
+    """Keep the forms of dates that have the days of the week beside them; whether there are some.
+
+    A word that is the same everywhere is none of these.
+    """
+    for place, piece in enumerate(paths[0].pieces):
+        texts = {path.values[place].lower() for path in paths}
+        if piece.kind is Kind.WEEKDAY and len(texts) > 1:
+            for index, some in forms.items():
+                days = {(path.values[index], path.values[place][:2].lower()) for path in paths}
+                forms[index] = tuple(f for f in some if all(
+                    (time := f.instant(text)) and name in _BEGINNINGS[time.weekday()]
+                    for text, name in days))  # fmt: skip
+    return all(forms.values())
 
 
 _EITHER = re.compile(f"{UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)

@@ -334,8 +334,7 @@ def _parts(
     numbers = {time: number for number, time in enumerate(dict.fromkeys(times), start=1)}
     dated = list(zip(files, times, strict=True))
     packed = tuple(f".{ending}" for ending in COMPRESSED)
-    weight = PACKED if files[0].key.lower().endswith(packed) else 1
-    stored = weight * sum(file.size for file in files)
+    stored = sum(f.size * (PACKED if f.key.lower().endswith(packed) else 1) for f in files)
     share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
     chosen = typedfiles.spread(dated, share) if share < 1 else dated
     # Of a few files each has its part; of more, those are read as a whole that are not the largest.

@@ -20,7 +20,7 @@ from snaploom.models.fieldtransformer import (
 from snaploom.models.shortforms import MONTHS
 from snaploom.plugins.discovery import dates
 from snaploom.plugins.discovery.foundfiles import FoundFile
-from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last_date
+from snaploom.plugins.discovery.layout import Layout, TableFolder, globs_of, last_date
 from snaploom.plugins.discovery.names import words_of
 from snaploom.plugins.discovery.paths import Kind
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
@@ -290,7 +290,8 @@ def _files(
     if profile.format_options:
         given["format_options"] = dict(profile.format_options)
     others = (file for file in listed if file.place.uri == place)
-    given["source_uri_globs"] = (escape_glob(place) + glob_of(layout, others),)
+    globs = globs_of(layout, others)
+    given["source_uri_globs"] = tuple(escape_glob(place) + glob for glob in globs)
     if captures:
         given["source_uri_prefix"] = _prefix(layout, captures, place)
     given["snapshot"] = snapshot
@@ -338,7 +339,7 @@ def _captures(layout: Layout, columns: set[str]) -> tuple[Capture, ...]:
             continue
         wanted = {
             Kind.DATE: piece.text or _DATE_COLUMN, Kind.PART_OF_DATE: piece.text,
-            Kind.VALUE: piece.text, Kind.ANY: "file_part",
+            Kind.VALUE: piece.text, Kind.ANY: "file_part", Kind.WEEKDAY: "weekday",
         }[piece.kind]  # fmt: skip
         options = [wanted, f"file_{wanted}", *(f"{wanted}_{n}" for n in range(2, len(taken) + 4))]
         name = next(option for option in options if option.casefold() not in taken)

@@ -33,13 +33,15 @@ from snaploom.plugins.discovery.foundfiles import (
     encoding_of,
     json_format,
     numbered_columns,
+    refuse_other_headers,
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout
 from snaploom.plugins.discovery.names import column_words
+from snaploom.plugins.discovery.paths import Kind
 from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
-from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
+from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_line, object_file
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
 
@@ -71,8 +73,8 @@ class _Text:
             return file.read(HEAD_BYTES)
 
 
-def _unpacked(part: Part, number: int, folder: Path, meter: Meter) -> _Text:
-    """The text of a file, cut at a line end where that is not all.
+def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str = "") -> _Text:
+    """The text of a file, cut at a line end where that is not all; in UTF-8 if all of it is.
 
     Raises:
         NotRecognised: it is compressed in a way that cannot be read here.
@@ -86,34 +88,23 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter) -> _Text:
     if codec is not None:
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
-    encoding, size = encoding_of(content), 0
-    decoder = getincrementaldecoder(encoding)(errors="replace")
+    encoding, size = encoding or encoding_of(content), 0
+    decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
     path = folder / f"{part.snapshot}-{number}"
     with path.open("wb") as target:
         while content:
-            decoded = decoder.decode(content)
+            try:
+                decoded = decoder.decode(content)
+            except UnicodeDecodeError:
+                return _unpacked(part, number, folder, meter, "ISO-8859-1")
             target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
         is_whole = size < part.limit or not source.read(1)
     if not is_whole:
-        _cut(path)
+        cut_at_line(path)
     share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
     return _Text(part, path, encoding, is_whole, size, share)
-
-
-def _cut(path: Path) -> None:
-    """Remove what is behind the last line end."""
-    with path.open("r+b") as file:
-        end = file.seek(0, io.SEEK_END)
-        while end > 0:
-            start = max(0, end - BUFFER)
-            file.seek(start)
-            place = file.read(end - start).rfind(b"\n")
-            if place >= 0:
-                file.truncate(start + place + 1)
-                return
-            end = start
 
 
 @dataclass(frozen=True)
@@ -151,7 +142,8 @@ def profile_text(
     if not given:
         raise NotRecognised("no text")
     try:
-        found = (_json if layout.data_format == "json" else _csv)(scratch, given)
+        is_json = layout.data_format == "json"
+        found = _json(scratch, given) if is_json else _csv(scratch, given, layout)
     finally:
         for each in texts:
             each.path.unlink()
@@ -191,10 +183,17 @@ def _paths(texts: Sequence[_Text]) -> str:
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
-def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
+def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     first = texts[0]
     form = csv_format(first.head, is_whole=first.size <= len(first.head))
-    form = replace(form, encoding=first.encoding)
+    kinds = {each.encoding: each.part.file.key for each in texts}
+    if len(kinds) > 1:  # ASCII is part of the others
+        kinds = {each.encoding: each.part.file.key for each in texts
+                 if each.encoding != "UTF-8" or not each.path.read_bytes().isascii()}  # fmt: skip
+    if len(kinds) > 1:
+        places = ", ".join(f"{file} is {encoding}" for encoding, file in kinds.items())
+        raise NotRecognised(f"{places}: write all files in one character set")
+    form = replace(form, encoding=next(iter(kinds)))
     if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
         raise NotRecognised("text that no separator divides into columns")
     headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}
@@ -202,6 +201,10 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         form = replace(form, has_header=False, columns=numbered_columns(len(form.columns)),
                        made_up=False, is_guess=False)  # fmt: skip
         headers = {}
+    if headers:
+        heads = {each.part.file.key: each.head for each in texts}
+        has_numbers = any(piece.kind is Kind.ANY for piece in layout.pieces)
+        refuse_other_headers(heads, form.separator, may_be_tables=has_numbers)
     groups: dict[tuple[str, ...], list[_Text]] = {}
     for each in texts:
         groups.setdefault(headers.get(each, form.columns), []).append(each)
@@ -329,12 +332,8 @@ _IS = {
 }  # fmt: skip
 """For each type, the best first, whether it holds a text."""
 _SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
-
-
 _FIRST_ROWS = 10_000
 """Rows by which most types are ruled out."""
-
-
 _SHOWN = {LONG: "whole numbers", DOUBLE: "numbers", DATE: "dates", TIMESTAMP: "times"}
 _FEWEST_OTHERS = 2
 """Values of a type from which one other value is an exception."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -40,6 +41,20 @@ class Meter:
 
     bytes_read: int = 0
     files_opened: set[str] = field(default_factory=set)
+
+
+def cut_at_line(path: Path) -> None:
+    """Remove what is behind the last line end."""
+    with path.open("r+b") as file:
+        end = file.seek(0, io.SEEK_END)
+        while end > 0:
+            start = max(0, end - BUFFER)
+            file.seek(start)
+            place = file.read(end - start).rfind(b"\n")
+            if place >= 0:
+                file.truncate(start + place + 1)
+                return
+            end = start
 
 
 def object_file(file: FoundFile, meter: Meter) -> RangedFile:

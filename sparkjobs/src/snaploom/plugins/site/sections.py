@@ -189,7 +189,7 @@ def lags_section(page: OutputPage) -> Html:
     return join([
         chart("lag-chart", "How much older than the root's the snapshot of a source is", times,
               moving, Axis(_days, max, 0))
-        or tag("p", "Every source had a snapshot of the very time of the root's.",
+        or tag("p", "No source had a snapshot that is older than the root's.",
                class_="quiet"),
         table("Age of source snapshots", ("field", "now", "most"), rows, numbers=(1, 2)),
     ])  # fmt: skip
@@ -198,7 +198,8 @@ def lags_section(page: OutputPage) -> Html:
 def _days(value: float | None) -> str:
     if value is None:
         return "not taken"
-    return span(int(value * _DAY)) if value else "same time"
+    later = " later" if value < 0 else ""
+    return f"{span(int(value * _DAY))}{later}" if value else "same time"
 
 
 SAMPLE_COLUMNS, LONGEST_SAMPLE = 60, 80

@@ -9,7 +9,13 @@ from snaploom.files.listed import SparkNeeded
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.report import MOST_DATA_SAMPLES, DataFinding, DataFindingKind, ExclusionReason
+from snaploom.models.report import (
+    MOST_DATA_SAMPLES,
+    NOT_COUNTED,
+    DataFinding,
+    DataFindingKind,
+    ExclusionReason,
+)
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder
 from snaploom.output.manifest import read_schema
@@ -74,6 +80,8 @@ def snapshot_findings(
 
 def _near_miss(unmatched: UnmatchedRows) -> str:
     """The number of these rows that would match under the best normalisation, for people."""
+    if unmatched.not_counted:
+        return f"{NOT_COUNTED}: {unmatched.not_counted}"
     others = unmatched.other_times or 0
     times = f"{others:,} have their key at other times" if others else ""
     if not unmatched.near_misses:

@@ -320,6 +320,8 @@ class CsvFiles:
             SourceSchemaInvalid: the headers leave open which columns are the wanted ones.
         """
         forms = self.forms(uris)
+        for form, some in forms.items():
+            self._refuse_other_columns(form, schema, some)
         frames = [self._read(form, forms[form], schema) for form in forms]
         if schema is None and len(frames) > 1:
             common = common_schema([frame.schema for frame in frames])
@@ -477,6 +479,22 @@ class CsvFiles:
                 f"{', '.join(column_names(form.header))}; or write the file with others; "
                 'formatOptions enforceSchema: "true" takes columns by their place',
             ) from None
+
+    def _refuse_other_columns(
+        self, form: CsvForm, wanted: spark_types.StructType | None, uris: Sequence[str]
+    ) -> None:
+        """Refuse a header without any declared column: all values of its rows would be NULL."""
+        if form.header is None or not wanted or any(self._fields(form, wanted, uris)):
+            return
+        raise SourceSchemaInvalid(
+            "a file has none of the columns",
+            resource=self.resource,
+            path="spec.hdfsLike.schemaFields",
+            found=f"{', '.join(form.header)} in line 1 of {uris[0]}",
+            expected=f"a header with some of {', '.join(wanted.names)}",
+            hint="write the header there, or move the file away; or declare its columns; "
+            'formatOptions enforceSchema: "true" takes columns by their place',
+        )
 
     @property
     def _corrupt(self) -> str:

@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 _PLACE = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL)
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
+_KNOWN = re.compile(r"\\([{}\[\]*?])|\[0-9\]")
+"""Of these what `init` writes: digits, and escaped letters, here as classes of one letter."""
 _NANOS_PER_MILLI = 1_000_000
 
 
@@ -59,8 +61,11 @@ def local_files(folder: str, step: str) -> list[ListedFile] | None:
     """Files and folders whose names a step of a glob matches; None if only Hadoop can decide."""
     if not folder.startswith("file:"):
         return None
+    steps = _steps(f"file:/{step}")
+    if steps is None:
+        return None
     try:
-        return list(_matches(folder.removeprefix("file:"), [step]))
+        return list(_matches(folder.removeprefix("file:"), steps))
     except (OSError, _InDoubtError):
         return None
 
@@ -87,14 +92,15 @@ def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
 def _steps(glob: str) -> list[str] | None:
     """Names and patterns of a glob from the root on; None if only Hadoop can read it."""
     place = _PLACE.fullmatch(glob)
-    if place is None or _ONLY_HADOOP.search(glob):
+    if place is None or _ONLY_HADOOP.search(_KNOWN.sub("", glob)):
         return None
-    steps = [step for step in place[1].split("/") if step]
+    plain = _KNOWN.sub(lambda known: f"[{known[1] or '0-9'}]", place[1])
+    steps = [step for step in plain.split("/") if step]
     return None if not steps or any(step in (".", "..") for step in steps) else steps
 
 
 def _is_wild(step: str) -> bool:
-    return "*" in step or "?" in step
+    return any(letter in step for letter in "*?[")
 
 
 def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
