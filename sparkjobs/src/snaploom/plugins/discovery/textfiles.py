@@ -191,8 +191,8 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         kinds = {each.encoding: each.part.file.key for each in texts
                  if each.encoding != "UTF-8" or not each.path.read_bytes().isascii()}  # fmt: skip
     if len(kinds) > 1:
-        places = ", ".join(f"{file} is {encoding}" for encoding, file in kinds.items())
-        raise NotRecognised(f"{places}: write all files in one character set")
+        found = ", ".join(f"{file} is {encoding}" for encoding, file in kinds.items())
+        raise NotRecognised(f"{found}: write all files in one character set")
     form = replace(form, encoding=next(iter(kinds)))
     if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
         raise NotRecognised("text that no separator divides into columns")
