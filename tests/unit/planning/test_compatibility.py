@@ -18,7 +18,7 @@ from snaploom.plan.differences import (
     RowChanges,
     RowSample,
 )
-from snaploom.plan.drawings import published_mermaid, published_picture, to_svg
+from snaploom.plan.drawings import published_mermaid, published_picture, published_tree, to_svg
 from snaploom.plan.history import (
     Change,
     PublishedModel,
@@ -32,7 +32,7 @@ from snaploom.plan.history import (
     structure_from,
     structure_of,
 )
-from snaploom.plan.tree import plan_tree, published_tree
+from snaploom.plan.tree import plan_tree
 from snaploom.types.merge import CommonFields, OneSided, Retyped, common_fields
 
 

@@ -8,9 +8,10 @@ from xml.sax.saxutils import escape as escape_markup
 import networkx as nx
 
 from snaploom.confidential import visible
+from snaploom.models.common import ROOT_FIELD
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.history import Change, PublishedModel, PublishedNode
-from snaploom.plan.tree import JoinGraph, JoinNode, JoinTree, published_tree
+from snaploom.plan.tree import JoinGraph, JoinNode, JoinTree
 from snaploom.sources.registry import declared
 
 # Contents of a drawing of a join tree: cards in columns by depth, and the lines between them.
@@ -513,3 +514,23 @@ def _style(source: DrawnSource) -> str:
 
 def _mermaid_text(text: str) -> str:
     return text.replace("#", "#35;").replace('"', "#quot;")
+
+
+def published_tree(
+    model: PublishedModel,
+) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
+    """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
+    root, *others = model.nodes
+    by_name = {node.field_name.casefold(): node for node in others}
+    network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
+    network.add_node(ROOT_FIELD)
+    joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
+    found = {0: root}
+    for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
+        node, parent, number = by_name[name], joined[above], len(joined)
+        found[number] = node
+        joined[name] = JoinNode(
+            number, node.field_name, node.source, node.parent, parent.number,
+            node.relationship, parent.depth + 1, node.group_by,
+        )  # fmt: skip
+    return JoinTree(tuple(joined.values())), found

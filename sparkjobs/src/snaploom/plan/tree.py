@@ -34,7 +34,6 @@ from snaploom.models.common import ROOT_FIELD, PathMissingMode, TimeOffset
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
 from snaploom.models.windows import Windows
-from snaploom.plan.history import PublishedModel, PublishedNode
 from snaploom.types.schemas import folded_path
 
 NOT_EXCLUDED: frozenset[int] = frozenset()
@@ -402,26 +401,6 @@ def plan_tree(graph: JoinGraph) -> JoinTree:
         unused=frozenset(link.name for link in others if any(graph.arcs([link]))),
         depths=search.depths,
     )
-
-
-def published_tree(
-    model: PublishedModel,
-) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
-    """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
-    root, *others = model.nodes
-    by_name = {node.field_name.casefold(): node for node in others}
-    network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
-    network.add_node(ROOT_FIELD)
-    joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
-    found = {0: root}
-    for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
-        node, parent, number = by_name[name], joined[above], len(joined)
-        found[number] = node
-        joined[name] = JoinNode(
-            number, node.field_name, node.source, node.parent, parent.number,
-            node.relationship, parent.depth + 1, node.group_by,
-        )  # fmt: skip
-    return JoinTree(tuple(joined.values())), found
 
 
 @dataclass

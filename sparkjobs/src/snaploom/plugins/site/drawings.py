@@ -9,10 +9,10 @@ from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, parse_inst
 from snaploom.models.report import JoinMeasure
 from snaploom.output.entries import SnapshotRecord
 from snaploom.plan import drawings
+from snaploom.plan.drawings import published_tree
 from snaploom.plan.explain import tree_text
 from snaploom.plan.history import PublishedModel, PublishedNode
 from snaploom.plan.retention import Removal
-from snaploom.plan.tree import published_tree
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Column,

@@ -11,13 +11,13 @@ from snaploom.models.windows import Windows
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.state import EMPTY, FolderState
 from snaploom.plan.bundle import Bundle
-from snaploom.plan.drawings import picture_of, published_picture
+from snaploom.plan.drawings import picture_of, published_picture, published_tree
 from snaploom.plan.history import PublishedModel, difference
 from snaploom.plan.intervals import Gap, gaps_of, settings_of
 from snaploom.plan.plan import RunPlan
 from snaploom.plan.retention import HeldSnapshot, Removal, removals
 from snaploom.plan.times import OutOfCalendar, plus
-from snaploom.plan.tree import JoinNode, JoinTree, published_tree
+from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.plugins.site import pagedata
 from snaploom.plugins.site.drawings import changes, columns_at, flat
 from snaploom.run.reports.writer import RunSummary
