@@ -171,7 +171,8 @@ def test_no_command_takes_data_without_a_manifest_for_nothing(spark, tmp_path) -
     ):
         result = snaploom(*command)
         assert result.code == (2 if "diff" in command else 1)  # of which 1 is a difference
-        assert "the manifest of" in result.err and "repair" in result.err
+        assert "the manifest of" in result.err
+        assert "repair" in result.err
     assert kinds(checked(shop.published)) == ["LOG"]
     assert sorted(path for path in shop.published.rglob("*") if path.is_file()) == before
     assert snaploom("repair", *model, "--yes").code == 0
