@@ -65,6 +65,21 @@ def test_columns_that_are_reordered_added_and_missing_are_matched_by_name(spark,
     assert (None, "only", None) in rows
 
 
+@pytest.mark.parametrize(("declared", "other"), [("\r", "\n"), ("\n", "\r")])
+def test_a_file_without_the_declared_line_ends_is_refused(spark, tmp_path, declared, other):
+    write(tmp_path, f1=f"a,b{declared}1,x{declared}", f2=f"a,b{other}2,y{other}3,z{other}")
+
+    error = failure(spark, tmp_path, {**HEADER, "lineSep": declared}, schemaFields=A_B)
+
+    assert isinstance(error, SourceSchemaInvalid)
+    assert "f2.csv" in str(error.found)
+
+
+def test_a_name_may_have_a_line_end_that_is_not_declared(spark, tmp_path):
+    write(tmp_path, f1='"a\n(1)",b\r1,x\r')  # Excel for Mac
+    assert found(spark, tmp_path, {**HEADER, "lineSep": "\r"})[0] == ["a\n(1)", "b"]
+
+
 def test_declared_columns_are_taken_by_name_and_others_are_reported_once(spark, tmp_path):
     write(tmp_path, f1="a,b\n1,x\n", f2="c,b,a\nnew,y,2\n", f3="a\n3\n")
     source = opened(spark, tmp_path, schemaFields=A_B)

@@ -13,6 +13,7 @@ from plugins.discovery.quality import judged
 from support.discovery.datasets import DATA_SETS, shop
 from support.discovery.messy import MESSY_SETS
 
+from snaploom.errors import SourceNotReadable
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.plugins.discovery.discover import discover
 from snaploom.run.declarations import read_declarations
@@ -209,6 +210,9 @@ def test_a_file_without_a_known_ending_is_read_by_its_first_bytes(tmp_path, name
 
 
 def test_records_that_end_with_a_carriage_return_are_declared_so(tmp_path: Path) -> None:
-    (tmp_path / "types.csv").write_bytes(b"type,note\ra,one\rb,two\r")
+    (tmp_path / "types_2026-01-01.csv").write_bytes(b"type,note\ra,one\rb,two\r")
     sources = discover([str(tmp_path)], "file:///model/").files["sources.yaml"]
     assert 'lineSep: "\\r"' in sources
+    (tmp_path / "types_2026-01-02.csv").write_bytes(b"type,note\nc,three\n")
+    with pytest.raises(SourceNotReadable, match=r"end with CR in .*, and with LF in "):
+        discover([str(tmp_path)], "file:///model/")

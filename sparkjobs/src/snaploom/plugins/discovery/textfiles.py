@@ -193,7 +193,11 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     if len(kinds) > 1:
         found = ", ".join(f"{file} is {encoding}" for encoding, file in kinds.items())
         raise NotRecognised(f"{found}: write all files in one character set")
-    form = replace(form, encoding=next(iter(kinds)))
+    ends = {b"\n" in each.head: each.part.file.key for each in texts
+            if b"\n" in each.head or b"\r" in each.head}  # fmt: skip
+    if len(ends) > 1:
+        raise NotRecognised(f"records end with CR in {ends[False]}, and with LF in {ends[True]}")
+    form = replace(form, encoding=next(iter(kinds)), has_returns=False in ends)
     if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
         raise NotRecognised("text that no separator divides into columns")
     headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}

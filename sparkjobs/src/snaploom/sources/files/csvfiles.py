@@ -58,9 +58,7 @@ def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> s
     if dialect is None or dialect.is_wide:
         return ""
     try:
-        codec = _CODECS.get(posixpath.splitext(uri)[1])
-        stream = pa.CompressedInputStream(opened, codec) if codec else opened
-        head = stream.read(_HEAD)
+        head = _head_of(uri, opened)
         line, end, _ = head.partition(b"\n")
         text = line.decode(dialect.encoding).removeprefix("\ufeff").removesuffix("\r")
     except (OSError, ValueError, LookupError):
@@ -68,6 +66,12 @@ def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> s
     is_whole = bool(end) or len(head) < _HEAD
     is_open = bool(dialect.quote) and text.count(dialect.quote) % 2 == 1
     return text if is_whole and text.strip() and not is_open else ""
+
+
+def _head_of(uri: str, opened: pa.NativeFile) -> bytes:
+    codec = _CODECS.get(posixpath.splitext(uri)[1])
+    stream = pa.CompressedInputStream(opened, codec) if codec else opened
+    return bytes(stream.read(_HEAD))
 
 
 def values_of(line: str, dialect: CsvDialect | None) -> tuple[str, ...] | None:
@@ -387,8 +391,31 @@ class CsvFiles:
         if key not in self._headers:
             reader = self.reader(layout.options).options(**_AS_TEXT)
             row = reader.load([escape_glob(file.uri)]).head()
-            self._headers[key] = None if row is None else tuple(text or "" for text in row)
+            names = None if row is None else tuple(text or "" for text in row)
+            if names and re.search(r"[\r\n]", "".join(names)):
+                self._refuse_other_ends(file)
+            self._headers[key] = names
         return self._headers[key]
+
+    def _refuse_other_ends(self, file: ListedFile) -> None:
+        """Refuse a file without the declared line ends: all of it would be its header."""
+        given = {name.casefold(): value for name, value in self.options.items()}
+        declared = given.get("linesep", "")
+        try:
+            with self.opened(file) as opened:
+                head = _head_of(file.uri, opened).decode("latin-1")
+        except (OSError, ValueError):
+            return  # which Spark reports
+        if declared in head:
+            return
+        raise SourceSchemaInvalid(
+            "a file has other line ends than the others",
+            resource=self.resource,
+            path="spec.hdfsLike.formatOptions",
+            found=f"no {declared!r} in the beginning of {file.uri}",
+            expected="records that end with lineSep",
+            hint="write all files of a source with one line end",
+        )
 
     def _read(
         self, form: CsvForm, uris: Sequence[str], wanted: spark_types.StructType | None
