@@ -65,11 +65,13 @@ def test_columns_that_are_reordered_added_and_missing_are_matched_by_name(spark,
     assert (None, "only", None) in rows
 
 
+@pytest.mark.parametrize("header", ["true", "false"])
 @pytest.mark.parametrize(("declared", "other"), [("\r", "\n"), ("\n", "\r")])
-def test_a_file_without_the_declared_line_ends_is_refused(spark, tmp_path, declared, other):
-    write(tmp_path, f1=f"a,b{declared}1,x{declared}", f2=f"a,b{other}2,y{other}3,z{other}")
+def test_a_file_without_the_declared_line_ends_is_refused(spark, tmp_path, declared, other, header):
+    write(tmp_path, f1=f"b{declared}1{declared}", f2=f"b{other}2{other}3{other}")
 
-    error = failure(spark, tmp_path, {**HEADER, "lineSep": declared}, schemaFields=A_B)
+    options = {"header": header, "lineSep": declared}
+    error = failure(spark, tmp_path, options, schemaFields=A_B[1:])
 
     assert isinstance(error, SourceSchemaInvalid)
     assert "f2.csv" in str(error.found)

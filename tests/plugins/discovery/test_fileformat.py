@@ -251,7 +251,8 @@ def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place
 @pytest.mark.parametrize(
     ("second", "place"),
     [("3,x\n4,y\n", "02.csv, line 1 has no name"), ("id;n\n3;x\n", "02.csv, line 1 has no name"),
-     ("id,n\n3,é\n", "02.csv is ISO-8859-1: write all")],
+     ("id,n\n3,é\n", "02.csv is ISO-8859-1: write all"),
+     ("id,n\n3,Ã¼Ã¶Ã¤é\n", "1 of its characters are not UTF-8, as others are")],
 )  # fmt: skip
 def test_a_day_that_no_run_would_read_with_the_others_is_named(tmp_path, second, place):
     (tmp_path / "b.csv").write_text("id,name\n1,a\n")

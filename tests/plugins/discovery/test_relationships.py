@@ -190,6 +190,12 @@ def test_one_uuid_is_evidence_whatever_the_names(tmp_path: Path) -> None:
     assert found == {"(posts.currency_guid > commodities.guid)"}
 
 
+def test_codes_that_are_padded_to_the_length_of_a_uuid_are_no_evidence(tmp_path: Path) -> None:
+    kinds = "code,label\n" + "".join(f"{c:<32},{c}{c}\n" for c in "ABCDEFGHIJKL")
+    jobs = "job_id,grade\n" + "".join(f"{n * 7},{'A':<32}\n" for n in range(300))
+    assert _declared(tmp_path, kinds=kinds, jobs=jobs) == set()
+
+
 def test_the_name_of_one_thing_is_not_that_of_another(tmp_path: Path) -> None:
     agency = "agency_id,agency_name,agency_url\n1,Blue Lines,http://x\n"
     feed_info = "feed_publisher_name,feed_lang\nBlue Lines,en\n"

@@ -165,15 +165,22 @@ BEFORE_FILES = "names stand in front of -f, which takes all paths behind it"
 
 
 def show_failure(error: Exception, arguments: Sequence[str]) -> int:
-    """Print what went wrong to standard error; returns the exit code."""
+    """Print what went wrong to standard error; returns the exit code.
+
+    Of `diff`, 1 means that something differs, so that all failures are 2 or more.
+    """
+    code = _show(error, arguments)
+    return max(code, 2) if "diff" in arguments[:1] else code
+
+
+def _show(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, CycloptsError):
         error = _misused(error, arguments)
     elif isinstance(error, ImportError):
         error = missing_package(error) or error
     if isinstance(error, SnaploomError):
         print_error(error)
-        # Of `diff`, 1 means that something differs.
-        return max(error.exit_code, 2) if "diff" in arguments[:1] else error.exit_code
+        return error.exit_code
     console = message_console()
     first = str(error).splitlines()[0] if str(error) else ""
     summary = without_secrets(f"internal error: {type(error).__name__}: {first}")

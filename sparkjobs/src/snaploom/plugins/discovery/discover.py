@@ -138,7 +138,7 @@ def _is_flow(
 
 
 def _fits(value: JsonValue, width: int) -> bool:
-    """Whether a value in flow style has so many characters; large ones are not written for that."""
+    """Whether a value in flow style fits; large ones are not written to find that out."""
     waiting, length = [value], 0
     while waiting and length <= width:
         one = waiting.pop()

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -192,7 +192,7 @@ def refuse_width(columns: int) -> None:
 
 
 def encoding_of(head: bytes) -> str:
-    """The character set of a text, as Spark names it."""
+    """The character set of a text, as Spark names it; refuses what `other_encoding` does."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
@@ -200,8 +200,21 @@ def encoding_of(head: bytes) -> str:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4:  # else a character that the head cut
-            return "ISO-8859-1"
+            return other_encoding(head)
     return "UTF-8"
+
+
+def other_encoding(content: bytes) -> str:
+    """The character set of a text that is not UTF-8.
+
+    Raises:
+        NotRecognised: most of its characters are, but for ASCII.
+    """
+    others = re.sub("[\0-\x7f]", "", content.decode("utf-8", "replace"))
+    faults = others.count("\ufffd")
+    if 2 * faults < len(others):
+        raise NotRecognised(f"{faults:,} of its characters are not UTF-8, as others are: repair it")
+    return "ISO-8859-1"
 
 
 def text_of(content: bytes, encoding: str) -> str:
@@ -228,7 +241,6 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
             raise NotRecognised(f"a header of more than {len(head):,} bytes")
     if not text.strip():
         raise NotRecognised("no text")
-    has_returns = "\r" in text and "\n" not in text
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
     separator, rows = _separated(text, escape)
     header, *records = rows
@@ -242,15 +254,11 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
             f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
             for index, name in enumerate(given)
         ]
-        form = CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
-    else:
-        form = CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
-    return replace(form, has_returns=has_returns)
+        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
+    return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
 
 
-def refuse_other_headers(
-    heads: Mapping[str, bytes], separator: str, *, may_be_tables: bool
-) -> None:
+def refuse_odd_headers(heads: Mapping[str, bytes], separator: str, *, may_be_tables: bool) -> None:
     """Refuse a file whose first line has none of the names that others have.
 
     One that is a header as well is let through where files may be tables of their own.
@@ -260,7 +268,7 @@ def refuse_other_headers(
     """
     firsts: dict[str, tuple[str, ...]] = {}
     for file, head in heads.items():
-        line = re.split(r"[\r\n]", head.decode(errors="replace"), maxsplit=1)[0].casefold()
+        line = re.split(rb"[\r\n]", head, maxsplit=1)[0].decode(errors="replace").casefold()
         rows = csv.reader([line], delimiter=separator)
         firsts[file] = tuple(name.strip() for row in rows for name in row)
     times = Counter(firsts.values())

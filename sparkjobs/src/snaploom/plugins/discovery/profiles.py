@@ -217,6 +217,7 @@ def _invalid(found: str, hint: str) -> ArgumentInvalid:
 # Facts about sources after a bounded look: frozen, without any value of the data.
 
 _CODE = "[A-Z0-9][A-Z0-9._/-]*[0-9][A-Z0-9._/-]*"
+_GUID = re.compile("[0-9A-Fa-f]{8}(-?)(?:[0-9A-Fa-f]{4}\\1){3}[0-9A-Fa-f]{12}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +238,8 @@ class ColumnProfile:
     """Characters of a text, on average; 0 for other types."""
     is_code: bool
     """Whether its texts are capitals and digits, as article numbers are, and not words."""
+    is_guid: bool
+    """Whether its first and its last text are UUIDs, of which one is evidence."""
     is_unique: bool
     """Whether the values read of one snapshot are distinct and none is NULL."""
     dates: ColumnDates | None = None
@@ -405,7 +408,9 @@ def _profiled(
 ) -> ColumnProfile:
     values = rows.values((own,) if own else ())
     if not own:
-        return ColumnProfile(name, kind, rows.count, 0, values, None, None, 0.0, False, False)
+        return ColumnProfile(
+            name, kind, rows.count, 0, values, None, None, 0.0, False, False, False
+        )
     given, low, high, length, is_code = facts
     nulls = rows.count - int(str(given))
     is_text = kind.family is Family.TEXT
@@ -419,6 +424,7 @@ def _profiled(
         high=None if kind.family is not Family.WHOLE or high is None else int(str(high)),
         mean_length=float(str(length)) if is_text and length is not None else 0.0,
         is_code=is_text and is_code is True,
+        is_guid=is_text and all(_GUID.fullmatch(str(each)) for each in (low, high)),
         is_unique=not nulls and is_unique(values, rows.values((SNAPSHOT,))),
         dates=None if nulls == rows.count else _dates(kind, values),
     )

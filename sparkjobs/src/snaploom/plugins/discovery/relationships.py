@@ -426,7 +426,7 @@ def _odds(
     counts = is_sequence(target)
     distinct = column.values.distinct
     evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
-    evidence = 1.0 if _are_guids(column, target) else evidence
+    evidence = 1.0 if column.is_guid and target.is_guid else evidence
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
@@ -508,21 +508,12 @@ def _names_own_table(
     return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
 
 
-def _are_guids(column: ColumnProfile, target: ColumnProfile) -> bool:
-    """Whether texts have the length of identifiers that nothing has twice: one is evidence."""
-    return column.mean_length == target.mean_length in _OF_GUIDS
-
-
-_OF_GUIDS = (32.0, 36.0)
-"""Characters of UUIDs, and of these without dashes."""
-
-
 def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
     if not is_main or column.type.family is not target.type.family:
         return False
     values, others = column.values.distinct, target.values.distinct
-    if _are_guids(column, target):
+    if column.is_guid and target.is_guid:
         return True
     if column.type.family is Family.TEXT:
         is_code = column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5

@@ -33,7 +33,8 @@ from snaploom.plugins.discovery.foundfiles import (
     encoding_of,
     json_format,
     numbered_columns,
-    refuse_other_headers,
+    other_encoding,
+    refuse_odd_headers,
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout
@@ -91,18 +92,19 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
     encoding, size = encoding or encoding_of(content), 0
     decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
     path = folder / f"{part.snapshot}-{number}"
+    line_end = b"\n" if b"\n" in content else b"\r"
     with path.open("wb") as target:
         while content:
             try:
                 decoded = decoder.decode(content)
             except UnicodeDecodeError:
-                return _unpacked(part, number, folder, meter, "ISO-8859-1")
+                return _unpacked(part, number, folder, meter, other_encoding(content))
             target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
         is_whole = size < part.limit or not source.read(1)
     if not is_whole:
-        cut_at_line(path)
+        cut_at_line(path, line_end)
     share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
     return _Text(part, path, encoding, is_whole, size, share)
 
@@ -208,7 +210,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     if headers:
         heads = {each.part.file.key: each.head for each in texts}
         has_numbers = any(piece.kind is Kind.ANY for piece in layout.pieces)
-        refuse_other_headers(heads, form.separator, may_be_tables=has_numbers)
+        refuse_odd_headers(heads, form.separator, may_be_tables=has_numbers)
     groups: dict[tuple[str, ...], list[_Text]] = {}
     for each in texts:
         groups.setdefault(headers.get(each, form.columns), []).append(each)
@@ -551,8 +553,8 @@ def _nested_types(
         f"SELECT p, k, count(*) FROM {inner} WHERE k IS NOT NULL GROUP BY ALL ORDER BY min(rowid)"
     ):
         keys[str(path)][str(key)] = int(str(count))
-    maps = [path for path, own in keys.items() if len(own) >= _FEWEST_KEYS
-            and max(own.values()) <= _OF_ALL * objects[path]]  # fmt: skip
+    maps = {path for path, own in keys.items() if len(own) >= _FEWEST_KEYS
+            and max(own.values()) <= _OF_ALL * objects[path]}  # fmt: skip
     structs = {path: own for path, own in keys.items() if path not in maps
                and 0 < len({key.casefold() for key in own}) == len(own)}  # fmt: skip
     refuse_width(max(map(len, structs.values()), default=0))
@@ -570,8 +572,8 @@ def _nested_types(
     types = dict.fromkeys(objects, STRING.data_type)
     types |= {path: DataType(array=ArrayType(element_type=one(path + _INSIDE))) for path in lists}
     for path in maps:
-        values_ = one(path + _INSIDE)
-        types[path] = DataType(map_=MapType(key_type=STRING.data_type, value_type=values_))
+        inside = one(path + _INSIDE)
+        types[path] = DataType(map_=MapType(key_type=STRING.data_type, value_type=inside))
     for path, own in structs.items():
         fields = [SchemaField(name=key, data_type=one(f"{path}/{_escaped(key)}")) for key in own]
         types[path] = DataType(struct=StructType(fields_=tuple(fields)))
@@ -580,7 +582,7 @@ def _nested_types(
 
 def _listed(paths: Iterable[str]) -> str:
     """Paths for IN, with one that nothing has: none would be an error."""
-    return f"({', '.join(map(text, ['', *paths]))})"
+    return f"({', '.join(map(text, ['', *sorted(paths)]))})"
 
 
 def _escaped(key: str) -> str:

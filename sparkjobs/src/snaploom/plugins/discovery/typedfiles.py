@@ -43,14 +43,14 @@ class Meter:
     files_opened: set[str] = field(default_factory=set)
 
 
-def cut_at_line(path: Path) -> None:
+def cut_at_line(path: Path, line_end: bytes) -> None:
     """Remove what is behind the last line end."""
     with path.open("r+b") as file:
         end = file.seek(0, io.SEEK_END)
         while end > 0:
             start = max(0, end - BUFFER)
             file.seek(start)
-            place = file.read(end - start).rfind(b"\n")
+            place = file.read(end - start).rfind(line_end)
             if place >= 0:
                 file.truncate(start + place + 1)
                 return

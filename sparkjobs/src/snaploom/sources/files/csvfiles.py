@@ -188,9 +188,12 @@ class CsvFiles:
         unknown = [file for file in files if file.uri not in self._forms]
         dialect = dialect_of(self.options)
         lines = [""] * len(unknown)
-        if has_headers(self.options):
-            with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        given = {name.casefold(): value for name, value in self.options.items()}
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            if has_headers(self.options):
                 lines = list(pool.map(partial(self._first_line, dialect), unknown))
+            if (declared := given.get("linesep")) and not declared.strip("\r\n"):
+                list(pool.map(partial(self._refuse_other_ends, declared), unknown))
         self._lines.update((file.uri, line) for file, line in zip(unknown, lines, strict=True))
         layouts: Mapping[str, CsvLayout] = {}
         if dialect is not None and unknown:
@@ -391,30 +394,26 @@ class CsvFiles:
         if key not in self._headers:
             reader = self.reader(layout.options).options(**_AS_TEXT)
             row = reader.load([escape_glob(file.uri)]).head()
-            names = None if row is None else tuple(text or "" for text in row)
-            if names and re.search(r"[\r\n]", "".join(names)):
-                self._refuse_other_ends(file)
-            self._headers[key] = names
+            self._headers[key] = None if row is None else tuple(text or "" for text in row)
         return self._headers[key]
 
-    def _refuse_other_ends(self, file: ListedFile) -> None:
-        """Refuse a file without the declared line ends: all of it would be its header."""
-        given = {name.casefold(): value for name, value in self.options.items()}
-        declared = given.get("linesep", "")
+    def _refuse_other_ends(self, declared: str, file: ListedFile) -> None:
+        """Refuse a file that has other line ends only: all of it would be one record."""
         try:
             with self.opened(file) as opened:
-                head = _head_of(file.uri, opened).decode("latin-1")
+                head = _head_of(file.uri, opened).replace(b"\0", b"").decode("latin-1")
         except (OSError, ValueError):
             return  # which Spark reports
-        if declared in head:
+        line, other, _ = re.split("([\r\n])", f"{head}\n", maxsplit=1)
+        if declared in head or len(line) == len(head) or line.count('"') % 2:
             return
         raise SourceSchemaInvalid(
-            "a file has other line ends than the others",
+            "records of a file do not end with lineSep",
             resource=self.resource,
-            path="spec.hdfsLike.formatOptions",
-            found=f"no {declared!r} in the beginning of {file.uri}",
-            expected="records that end with lineSep",
-            hint="write all files of a source with one line end",
+            path="spec.hdfsLike.formatOptions.lineSep",
+            found=f"{other!r} and no {declared!r} in the beginning of {file.uri}",
+            expected="one line end in all files of a source",
+            hint="write this file so, or move it to a source of its own",
         )
 
     def _read(
