@@ -291,6 +291,18 @@ def test_a_nullable_parent_of_another_type_refers_to_its_own_table_as_a_guess(tm
     assert [guess.what for guess in result.guesses] == ["stops.parent_station refers to"]
 
 
+@pytest.mark.parametrize(("header", "is_stated"), [("city_id,city", True), ("city,size", False)])
+def test_a_join_by_a_text_beside_the_key_is_a_guess(tmp_path, header, is_stated):
+    names = [f"{side} {tree}" for side in ("north", "south") for tree in ("oak", "elm", "ash")]
+    rows = [f"{n},{name}" if is_stated else f"{name},{n % 2}" for n, name in enumerate(names, 1)]
+    (tmp_path / "cities.csv").write_text("\n".join([header, *rows]) + "\n")
+    rows = [f"{900 + 7 * n},{names[n % 5]}" for n in range(60)]
+    (tmp_path / "people.csv").write_text("\n".join(["person_id,city", *rows]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"people.city > cities.city"}
+    assert [guess.what for guess in result.guesses] == ["people.city refers to"] * is_stated
+
+
 @pytest.mark.parametrize(
     ("columns", "are_sure"),
     [

@@ -445,13 +445,9 @@ def refuse_broken_keys(
                     path="spec.representations[].joinKey[]",
                     found=f"{part.expression}: {str(refusal).splitlines()[0]}",
                     expected="an expression of one value a row"
-                    + ("" if part.cast is None else f" that can be cast to {_name(part.cast)}"),
+                    + (f" that can be cast to {part.cast.simpleString()}" if part.cast else ""),
                     hint="correct query, fields, normalize or castDataType",
                 ) from refusal
-
-
-def _name(data_type: spark.DataType) -> str:
-    return data_type.simpleString()
 
 
 # Grouping: the rows of a source that share a key become one array, in an order of their own.

@@ -301,14 +301,10 @@ def _is_other_word(form: DateForm, texts: Iterable[str]) -> bool:
 
 def _likeliest(forms: Sequence[DateForm], texts: Iterable[str]) -> tuple[DateForm, ...]:
     """Forms without gaps first, then by the time between first and last day, then day first."""
-    spans = {form: _days_of(form, texts) for form in forms}
+    spans = {form: sorted({d.date() for d in map(form.instant, texts) if d}) for form in forms}
     first, *others = sorted(forms, key=lambda form: _irregularity(spans[form]))
     least = max(20 * _length(spans[first]), _MOST_DAYS_APART)
     return (first, *(form for form in others if _length(spans[form]) <= least))
-
-
-def _days_of(form: DateForm, texts: Iterable[str]) -> list[date]:
-    return sorted({found.date() for text in texts if (found := form.instant(text)) is not None})
 
 
 def _length(days: Sequence[date]) -> int:

@@ -232,6 +232,7 @@ def judge(
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
+        or _describes(parent, target, primary)
         or (
             is_sequence(target)
             and (
@@ -267,6 +268,12 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, _repeated(parent, target), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
+    """Whether a text describes rows that another column is the key of, as names of cities do."""
+    has_id = column_words(target.name, parent.prefix).has_id
+    return not (has_id or target.is_code or is_main_key(parent, target, primary))
 
 
 def _is_dense(target: ColumnProfile, column: ColumnProfile) -> bool:

@@ -224,13 +224,11 @@ def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
             return _old(column, index, javastream.read_values)
         case layout.MIN_MAX if pa.types.is_struct(column.type):
             return _bounds(column, index, calendar)
-        case layout.VALUE_LIST if _is_list(column.type):
+        case layout.VALUE_LIST if pa.types.is_list(column.type) or pa.types.is_large_list(
+            column.type
+        ):
             return _sets(column, index, calendar)
     return _unknown(column, index, "an index of this type and form is not read")
-
-
-def _is_list(column_type: pa.DataType) -> bool:
-    return bool(pa.types.is_list(column_type) or pa.types.is_large_list(column_type))
 
 
 def nothing_known(part: str, part_type: pa.DataType, count: int) -> pa.Array:
