@@ -22,7 +22,7 @@ from snaploom.plugins.discovery.compounds import (
     is_period,
     of_foreign_key,
 )
-from snaploom.plugins.discovery.keys import Key, compound_keys, primary_key
+from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, primary_key
 from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
     column_words,
@@ -31,7 +31,13 @@ from snaploom.plugins.discovery.names import (
     table_words,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
-from snaploom.plugins.discovery.relationships import Relationship, Verdict, candidates, is_copy
+from snaploom.plugins.discovery.relationships import (
+    Relationship,
+    Verdict,
+    candidates,
+    home,
+    is_copy,
+)
 from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5
@@ -292,11 +298,13 @@ def _choice(
         foundfiles.LIKE_NAME if best.is_proved else foundfiles.SAME_NAME if rest else LIKE_ENOUGH
     )
     own = {one for one in rest if _is_of_child(one, best)}
+    namesake = _namesake(best, profiles)
     if (
         own
         or best.normalize
         or best.likeness < least
         or best.is_unsure
+        or namesake
         or (best.included.compared == 1 and best.likeness < 1)
     ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
@@ -306,7 +314,19 @@ def _choice(
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
         return Choice((best,), best, True, effect)
-    return Choice((best, *near), best if margin >= _NEAR else None, False, effect)
+    why = f"{namesake} is called so, and nothing there is a key of these values" if namesake else ""
+    return Choice((best, *near), best if margin >= _NEAR else None, False, effect, why)
+
+
+def _namesake(best: Relationship, profiles: Mapping[str, SourceProfile]) -> str:
+    """The source that a column is named for; empty if that is the parent, or there is none."""
+    child = profiles[best.child]
+    column, parent = child.column(best.child_columns[0]), profiles[best.parent]
+    others = (each for each in profiles.values() if each is not child)
+    is_at_home = home(child, column, parent) >= NAMED
+    return (
+        "" if is_at_home else next((e.name for e in others if home(child, column, e) >= NAMED), "")
+    )
 
 
 def _is_of_child(one: Relationship, best: Relationship) -> bool:

@@ -239,7 +239,7 @@ def judge(
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
                 or (child is parent and not column.nulls and share.share == 1.0)
-                or (child is not parent and _home(child, column, parent) < LIKE_NAME)
+                or (child is not parent and home(child, column, parent) < LIKE_NAME)
                 or (child is not parent and fit < _LEAST_USED and not is_named)
                 or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
@@ -439,10 +439,10 @@ def _odds(
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
     if likeness == LIKE_NAME:  # by a rule that has exceptions
         names -= 1
-    home = _home(child, column, parent)
-    home = _HOME if home >= NAMED else home
+    at_home = home(child, column, parent)
+    at_home = _HOME if at_home >= NAMED else at_home
     fits = 0.8 * log(max(_LEAST_FIT, fit))
-    return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + fits + evidence, 4)
+    return round(names + 5 * (share - INCLUDED_LIKE_NAME) + at_home + fits + evidence, 4)
 
 
 def _fit(
@@ -463,7 +463,7 @@ def _counts_itself(child: SourceProfile, key: ColumnProfile) -> bool:
     return is_sequence(key) and table_likeness(base, table_words(child.name)) >= LIKE_NAME
 
 
-def _home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
+def home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
     """Likeness of what a column identifies to the name of a table."""
     names = (column.name, child.nouns.get(column.name, (column.name, False))[0])
     bases = (column_words(name, child.prefix).base or table_words(child.name) for name in names)
