@@ -214,7 +214,11 @@ def judge(
     is_own = is_main_key(child, column, primary)
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     fit = _fit(share.share, used, column, parent, target)
-    is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
+    # One word more may make it another noun, as a purchase_order is none of the orders of sales.
+    is_called = likeness >= NAMED or column.name in child.nouns or child is parent
+    is_named = (
+        is_called and likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
+    )
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -232,6 +236,8 @@ def judge(
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
+        # Numbers of rows, which overlap: others would be there all, or a few.
+        or (is_own and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
             is_sequence(target)
             and (
