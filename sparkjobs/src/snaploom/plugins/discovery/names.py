@@ -203,6 +203,8 @@ def nouns(columns: tuple[str, ...], prefix: str = "") -> Mapping[str, tuple[str,
 
 _IN_ROLE = 0.95
 """Likeness of the whole name of a key beside a role: gender_code_id of codes with a code_id."""
+_LONGEST_SHORT = 5
+"""Letters of an abbreviation: what begins with a longer word is a compound with it."""
 _SHORTEST = 3
 """Letters of a name of one word, of which the first one may be a role."""
 
@@ -254,6 +256,8 @@ def word_likeness(one: str, other: str) -> float:
     if len(a) >= 3 and b.startswith(a):
         if not long.startswith(_singular(short)):  # state and status
             return 0.0
+        if len(a) > _LONGEST_SHORT and len(b) > len(a) + 3:
+            return 0.6  # policy and policyholder
         return 0.8 if len(a) >= 4 or len(b) <= 8 else 0.7
     if (len(a) >= 4 and b.endswith(a)) or (len(short) >= 4 and long.endswith(short)):
         # A compound in a role, such as Ziellager of Lager; one letter more is another word.
