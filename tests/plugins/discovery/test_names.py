@@ -26,8 +26,10 @@ def test_names_of_keys_are_recognised(child: str, table: str, parent: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("child", "table", "parent"), [
-        ("cust_id", "customers", "id"), ("dept_id", "departments", "id"),
+    ("child", "table", "parent"),
+    [
+        ("cust_id", "customers", "id"),
+        ("dept_id", "departments", "id"),
         ("policy_key", "dim_policyholder", "policyholder_key"),
     ],
 )

@@ -57,6 +57,7 @@ _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
 _NEARLY_FIT = 0.9
+"""Fit below which few used keys may mean another list, where a name is not quite the same."""
 _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
@@ -218,6 +219,7 @@ def judge(
     is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
     # One word more may make it another noun, as a purchase_order is none of the orders of sales.
     is_called = is_named and (likeness >= NAMED or column.name in child.nouns)
+    is_less_used = not is_called and used < _LEAST_USED and fit < _NEARLY_FIT
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -244,7 +246,7 @@ def judge(
                 # No row is the top of the others: it may as well refer to another table.
                 or (child is parent and not column.nulls and share.share == 1.0)
                 or (child is not parent and _home(child, column, parent) < LIKE_NAME)
-                or (child is not parent and not is_called and used < _LEAST_USED and fit < _NEARLY_FIT)
+                or (child is not parent and is_less_used)
                 or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
                 or _may_name_another(child, column, parent)
