@@ -83,6 +83,10 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"lines": "line_id,x%3 12", "bills": "bill_no,line_no%9 400"}, "bills.line_no"),
         ({"order_types": "type_id,x%3 5", "bills": "bill_no,type_id%4 400"}, "bills.type_id"),
         (
+            {"orders": "order_id,x%3 300", "goods": "no,purchase_order_id%90 200"},
+            "goods.purchase_order_id",
+        ),
+        (
             {"rooms": "id,x%2 5", "bill_rooms": "id,y%2 5", "bill_lines": "no,room_id%5 400"},
             "bill_lines.room_id",
         ),
@@ -92,6 +96,24 @@ def test_keys_that_might_count_something_else_are_a_guess(tmp_path, tables, stat
     result = found(tmp_path, **tables)
     assert len(links(result)) == 1
     assert [guess.what for guess in result.guesses] == [f"{stated} refers to"] * bool(stated)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"agents": "agent_id,x%3 40", "queue_hours": "no,agents%20,agents_idle%9 300"},
+        {"room_types": "room_type_id,x%3 9", "rooms": "no,room_type_id%9,view_type_id%4 200"},
+        {"work_orders": "work_order_id,x%3 90", "clerks": "no,supervisor_id%30 60"},
+    ],
+    ids=["numbers of rows", "another type", "work is no worker"],
+)
+def test_names_with_a_word_of_a_table_do_not_refer_to_it(tmp_path, tables):
+    parent = next(iter(tables))
+    referring = {
+        one.child_columns[0] for one in found(tmp_path, **tables).relationships.declared
+        if one.parent == parent
+    }  # fmt: skip
+    assert referring <= {"room_type_id"}
 
 
 def test_a_key_of_versions_is_no_parent_where_what_they_are_of_is_called_so(tmp_path: Path) -> None:

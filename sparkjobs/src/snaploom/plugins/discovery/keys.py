@@ -25,6 +25,7 @@ from snaploom.plugins.discovery.names import (
     PERSON_ROLES,
     SELF_WORDS,
     column_words,
+    is_plural,
     is_table_of_persons,
     key_likeness,
     names_a_person,
@@ -175,13 +176,23 @@ def likeness_to(
         return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
     noun, is_known = child.nouns.get(column.name, ("", False))
-    if not noun or likeness >= SAME_NAME or column.is_unique:
+    if not noun or likeness >= SAME_NAME or column.is_unique or _is_of_other(noun, child, parent):
         return likeness
     in_role = _IN_ROLE * _likeness_as(noun, child, column, parent, target, primary)
     has_id = column_words(column.name, child.prefix).has_id
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _is_of_other(noun: str, child: SourceProfile, parent: SourceProfile) -> bool:
+    """Whether a role is a word of a table: aircraft_type_id has it, and engine_type_id has not."""
+    table = table_words(parent.name)
+    bases = (
+        column_words(name, child.prefix).base for name, (other, _) in child.nouns.items()
+        if other == noun
+    )  # fmt: skip
+    return len(table) > 1 and any(list(map(stem, base)) == list(map(stem, table)) for base in bases)
 
 
 def are_same_rows(
@@ -229,7 +240,9 @@ def _likeness_as(
 ) -> float:
     words = column_words(name, child.prefix)
     is_main = is_main_key(parent, target, primary)
-    likeness = key_likeness(name, child.prefix, child.name, target.name, parent.prefix, parent.name)
+    # A role stands for the table: the engine_type_id of aircraft is of no aircraft_types.
+    own = child.name if name == column.name else ""
+    likeness = key_likeness(name, child.prefix, own, target.name, parent.prefix, parent.name)
     if child is parent:
         likeness = _self_likeness(child, column, target, likeness)
     elif not words.base and is_sequence(column) and is_sequence(target):
@@ -252,8 +265,11 @@ def _likeness_as(
         likeness *= 0.4
     if is_number and words.base:
         # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
-        measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
-        if measure or set(words.base) <= NUMERIC:
+        table = table_words(parent.name)
+        measure = words.base[-1] in NUMERIC and words.base[-1] not in table
+        # `agents` and `rooms_sold` count rows of these tables.
+        counted = any(is_plural(word) and stem(word) == stem(table[-1]) for word in words.base)
+        if measure or set(words.base) <= NUMERIC or (counted and is_sequence(target)):
             likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
     other = column_words(target.name, parent.prefix)

@@ -203,6 +203,8 @@ def nouns(columns: tuple[str, ...], prefix: str = "") -> Mapping[str, tuple[str,
 
 _IN_ROLE = 0.95
 """Likeness of the whole name of a key beside a role: gender_code_id of codes with a code_id."""
+_LONGEST_SHORT = 5
+"""Letters of an abbreviation: what begins with a longer word is a compound with it."""
 _SHORTEST = 3
 """Letters of a name of one word, of which the first one may be a role."""
 
@@ -252,6 +254,10 @@ def word_likeness(one: str, other: str) -> float:
     if a == b:
         return 1.0
     if len(a) >= 3 and b.startswith(a):
+        if not long.startswith(_singular(short)):  # state and status
+            return 0.0
+        if len(a) > _LONGEST_SHORT and len(b) > len(a) + 3:
+            return 0.6  # policy and policyholder
         return 0.8 if len(a) >= 4 or len(b) <= 8 else 0.7
     if (len(a) >= 4 and b.endswith(a)) or (len(short) >= 4 and long.endswith(short)):
         # A compound in a role, such as Ziellager of Lager; one letter more is another word.
@@ -358,8 +364,10 @@ def key_likeness(
         return 0.0
     if words_of(child) == words_of(parent) and (words := column_words(child)).base:
         return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
-    mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)
     table = table_words(parent_table)
+    if len(table) > 1 and stem(parent_prefix) in map(stem, table):
+        parent_prefix = ""  # of article_class: class alone is another one
+    mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)
     own = table_words(child_table)
     base = mine.base
     if not base:
@@ -411,10 +419,12 @@ def names_a_person(column: str, prefix: str, table: str) -> bool:
 
 def is_table_of_persons(table: str) -> bool:
     """Whether a table has a row for each of some persons, by its name."""
-    forms = {form for word in table_words(table) for form in (word, stem(word))}
-    return not forms.isdisjoint({*PERSON_TABLES, *map(stem, PERSON_TABLES)})
+    forms = {form for word in table_words(table) for form in (word, _singular(word), stem(word))}
+    return not forms.isdisjoint(_PERSONS)
 
 
+_PERSONS = PERSON_TABLES.union(form for word in PERSON_TABLES if len(form := stem(word)) > 4)
+"""Forms of these words, of which `work` of work orders is none."""
 _OF_PERSONS = frozenset({"by", "to", "von", "an"})
 """Last words of `created_by` and `assigned_to`."""
 LIKE_ENOUGH = 0.7

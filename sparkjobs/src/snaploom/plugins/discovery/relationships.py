@@ -56,6 +56,8 @@ _COPIED_COLUMNS = 0.8
 _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
+_NEARLY_FIT = 0.9
+"""Fit below which few used keys may mean another list, where a name is not quite the same."""
 _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
@@ -215,6 +217,9 @@ def judge(
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     fit = _fit(share.share, used, column, parent, target)
     is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
+    # One word more may make it another noun, as a purchase_order is none of the orders of sales.
+    is_called = is_named and (likeness >= NAMED or column.name in child.nouns)
+    is_less_used = not is_called and used < _LEAST_USED and fit < _NEARLY_FIT
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -233,6 +238,8 @@ def judge(
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or _describes(parent, target, primary)
+        # Numbers of rows, which overlap: others would be there all, or a few.
+        or (is_own and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
             is_sequence(target)
             and (
@@ -240,7 +247,7 @@ def judge(
                 # No row is the top of the others: it may as well refer to another table.
                 or (child is parent and not column.nulls and share.share == 1.0)
                 or (child is not parent and home(child, column, parent) < LIKE_NAME)
-                or (child is not parent and fit < _LEAST_USED and not is_named)
+                or (child is not parent and is_less_used)
                 or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
                 or bool(_other_meant(child, column, parent, target))
                 or _may_name_another(child, column, parent)
