@@ -182,18 +182,7 @@ class Protocol(RuleBasedStateMachine):
                 return
             waiting.clear()
             for action in meanwhile:
-                if action == "publish":
-                    self.publish(rival, 2)
-                elif action == "replace":
-                    self.replace(rival, 1)
-                elif action == "prune":
-                    self.prune(rival)
-                elif action == "collect":
-                    self.collect_long_after()
-                    is_revoked |= point is not CrashPoint.BEFORE_STAGING
-                else:
-                    revoke(open_folder(self.store), run)
-                    is_revoked = True
+                is_revoked |= self._revokes(action, run, number, point, rival)
 
         run = a_run(pause)
         try:
@@ -206,6 +195,26 @@ class Protocol(RuleBasedStateMachine):
             assert not is_revoked
             assert outcome.ended.files == before.files
             self._replace_in_the_model(number, run, outcome.ended.files)
+
+    def _revokes(self, action: str, run: Run, number: int, point: CrashPoint, rival: int) -> bool:
+        """Act as another does while a run waits; return whether that revokes the run."""
+        if action == "hasty":
+            was_live = rival in self.expected
+            self.publish_with_a_clock_far_ahead(rival)
+            return point in PROMOTING and rival == number and not was_live
+        if action == "collect":
+            self.collect_long_after()
+            return point is not CrashPoint.BEFORE_STAGING
+        if action == "revoke":
+            revoke(open_folder(self.store), run)
+            return True
+        acts = {
+            "publish": lambda: self.publish(rival, 2),
+            "replace": lambda: self.replace(rival, 1),
+            "prune": lambda: self.prune(rival),
+        }
+        acts[action]()
+        return False
 
     def _replace_in_the_model(
         self, number: int, run: Run, old_files: tuple[FileRecord, ...]
@@ -234,23 +243,7 @@ class Protocol(RuleBasedStateMachine):
                 return
             waiting.clear()
             for action in meanwhile:
-                was_live = rival in self.expected
-                is_seen = point in PROMOTING and rival == number and not was_live
-                if action == "publish":
-                    self.publish(rival, 2)
-                elif action == "hasty":
-                    self.publish_with_a_clock_far_ahead(rival)
-                    is_revoked |= is_seen
-                elif action == "prune":
-                    self.prune(rival)
-                elif action == "replace":
-                    self.replace(rival, 1)
-                elif action == "collect":
-                    self.collect_long_after()
-                    is_revoked |= point is not CrashPoint.BEFORE_STAGING
-                else:
-                    revoke(open_folder(self.store), run)
-                    is_revoked = True
+                is_revoked |= self._revokes(action, run, number, point, rival)
 
         run = a_run(pause)
         try:

@@ -252,11 +252,12 @@ def _pair(
 ) -> tuple[KeyPart, KeyPart]:
     left_field, right_field = _bare_field(left, left_schema), _bare_field(right, right_schema)
     wanted = to_spark(left.cast_data_type)
-    is_plain = not left.normalize and not right.normalize
-    if is_plain and left_field is not None and right_field is not None:
+    is_as_written = not left.normalize and not right.normalize
+    if is_as_written and left_field is not None and right_field is not None:
         taken_as = _taken_as(left, left_field)
         same = taken_as == _taken_as(right, right_field)
-        if same and left.cast_data_type == STRING and _is_plain(taken_as):
+        is_plain = taken_as in _PLAIN_TYPES or isinstance(taken_as, spark.DecimalType)
+        if same and left.cast_data_type == STRING and is_plain:
             wanted = taken_as
     return (
         _part(left, left_field, left_schema, wanted),
@@ -266,10 +267,6 @@ def _pair(
 
 def _taken_as(component: KeyComponent, field: Found) -> spark.DataType:
     return first_cast(component.fields_[0], field.data_type, component) or field.data_type
-
-
-def _is_plain(data_type: spark.DataType) -> bool:
-    return data_type in _PLAIN_TYPES or isinstance(data_type, spark.DecimalType)
 
 
 def _part(

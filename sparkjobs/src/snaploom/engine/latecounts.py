@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache, reduce
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
@@ -68,7 +68,10 @@ class LateCounts:
         ordered = [point for point in passed if point in self.points]
         counted = [self._counted(point, files) for point in ordered]
         numbered = (
-            one.select(sf.lit(place).alias("place"), sf.array(*map(_column, one.columns)))
+            one.select(
+                sf.lit(place).alias("place"),
+                sf.array(*(sf.col(quote(name)) for name in one.columns)),
+            )
             for place, one in enumerate(counted)
         )
         rows = reduce(DataFrame.unionAll, numbered).collect()
@@ -155,7 +158,3 @@ def _field_types(data_type: spark_types.DataType) -> Mapping[str, spark_types.Da
 def _width(field: spark_types.StructField) -> tuple[bool, int]:
     nested = {"struct", "array", "map", "variant"}
     return field.dataType.typeName() in nested, bytes_of_row([field])
-
-
-def _column(name: str) -> Column:
-    return sf.col(quote(name))

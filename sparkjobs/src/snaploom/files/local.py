@@ -124,20 +124,19 @@ class LocalObjectStore:
 
     def get(self, key: str, limit: int | None = None) -> bytes:
         """Read a whole file, or refuse it when it is longer than it may be."""
-        folders, name = _parts(check_key(key))
-        try:
-            with self._opened(folders) as folder, self._file(folder, name, key) as file:
-                return self._content(file, key, limit)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise absent(f"{self.uri}{key}") from None
-        except OSError as error:
-            raise self._unreadable(key, error) from error
+        with self._reading(key) as file:
+            return self._content(file, key, limit)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
+        with self._reading(key) as file:
+            return os.pread(file, length, start)
+
+    @contextmanager
+    def _reading(self, key: str) -> Iterator[int]:
         folders, name = _parts(check_key(key))
         try:
             with self._opened(folders) as folder, self._file(folder, name, key) as file:
-                return os.pread(file, length, start)
+                yield file
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise absent(f"{self.uri}{key}") from None
         except OSError as error:

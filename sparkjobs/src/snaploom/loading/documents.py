@@ -121,9 +121,10 @@ class _Substitution:
         if not isinstance(value, str):
             return value
         text = self._with_values(value, slot, path) if "$(" in value else value
-        if slot.path is None or not _is_path(slot.path, beside):
+        mark = slot.path
+        if mark is None or (mark.field and _text(beside, mark.field) not in mark.values):
             return text
-        return self._absolute(text, slot.path)
+        return self._absolute(text, mark)
 
     def _with_values(self, text: str, slot: _Slot, path: tuple[Segment, ...]) -> str:
         values = self._surroundings.values
@@ -186,10 +187,6 @@ class _Substitution:
         steps = up[0] if up else ""
         base = os.path.normpath(os.path.join(folder, steps)).rstrip("/")
         return f"{_written(base, mark.form)}/{text[len(steps) :]}"
-
-
-def _is_path(mark: LocalPath, beside: dict[str, JsonValue] | None) -> bool:
-    return not mark.field or _text(beside, mark.field) in mark.values
 
 
 def _written(folder: str, form: PathForm) -> str:

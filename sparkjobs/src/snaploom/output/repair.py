@@ -234,7 +234,8 @@ def _judge(
         return f"files of {len(works)} works of runs, of which one at most was published"
     [((run_id, attempt), numbers)] = works.items()
     if numbers != list(range(len(numbers))):
-        return f"files of run {run_id} are missing: there are the numbers {_joined(numbers)}"
+        listed = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+        return f"files of run {run_id} are missing: there are the numbers {listed}"
     if f"{layout.STAGING}{run_id}/{attempt}" in staged:
         return f"run {run_id} died before all of its files were here"
     if settings.data_format != DataFormat.PARQUET.value:
@@ -270,10 +271,6 @@ def _works(infos: Iterable[ObjectInfo]) -> dict[tuple[str, str], list[int]]:
         assert match is not None, "`run_of` knew the name"
         found.setdefault((match[2], match[3]), []).append(int(match[4]))
     return {work: sorted(numbers) for work, numbers in found.items()}
-
-
-def _joined(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
 
 
 def time_of(settings: entries.FolderSettings, partition: str) -> EpochNanos | None:

@@ -46,14 +46,7 @@ class Version(NamedTuple):
     @staticmethod
     def of(record: SnapshotRecord) -> Version:
         """The index entry of a record."""
-        return Version(
-            record.time,
-            record.seq,
-            record.created_at,
-            record.partition,
-            record.schema_hash,
-            record.model_hash,
-        )
+        return Version(*(getattr(record, name) for name in Version._fields))
 
 
 class Ended(NamedTuple):
@@ -69,14 +62,7 @@ class Ended(NamedTuple):
     @staticmethod
     def of(tombstone: TombstoneRecord) -> Ended:
         """The index entry of a tombstone."""
-        return Ended(
-            tombstone.time,
-            tombstone.partition,
-            tombstone.published_seq,
-            tombstone.seq,
-            tombstone.rule,
-            tombstone.deleted_at,
-        )
+        return Ended(*(getattr(tombstone, name) for name in Ended._fields))
 
 
 def _read_nothing(seq: int) -> SnapshotRecord:

@@ -155,8 +155,8 @@ def secret_keys(bundle: Bundle, action: RunAction = RunAction.RUN) -> tuple[Secr
 
     A run that deletes reads no source: it must not wait for a Secret that went before it.
     """
-    found = _credentials(bundle, action)
-    return tuple(sorted({key for credentials in found for key in _keys(credentials)}))
+    found = [each for each in _credentials(bundle, action) if each is not None]
+    return tuple(sorted({key for each in found for key in user_and_password(each) or ()}))
 
 
 def _credentials(bundle: Bundle, action: RunAction) -> Iterator[Credentials | None]:
@@ -165,7 +165,3 @@ def _credentials(bundle: Bundle, action: RunAction) -> Iterator[Credentials | No
     index = bundle.skipping_index
     if index is not None and index.spec.store.open_search is not None:
         yield index.spec.store.open_search.credentials
-
-
-def _keys(credentials: Credentials | None) -> tuple[SecretKey, ...]:
-    return () if credentials is None else user_and_password(credentials) or ()

@@ -236,7 +236,8 @@ class CronTicks:
             return (_nanos(earlier),)
         is_left_out = earlier.to_plain() != local
         if is_left_out:
-            return () if self._is_every else _instants_of(earlier.next_transition())
+            after = None if self._is_every else earlier.next_transition()
+            return () if after is None else (_nanos(after),)
         return (_nanos(earlier), _nanos(later)) if self._is_every else (_nanos(earlier),)
 
     @property
@@ -260,10 +261,6 @@ def _reach(is_calm: bool) -> timedelta:
 
 def _local(moment: ZonedDateTime) -> datetime:
     return moment.to_plain().to_stdlib()
-
-
-def _instants_of(moment: ZonedDateTime | None) -> tuple[EpochNanos, ...]:
-    return () if moment is None else (_nanos(moment),)
 
 
 def _nanos(moment: ZonedDateTime) -> EpochNanos:

@@ -72,7 +72,10 @@ def declare(
     joined = _NodeNames(tree, names)
     declared = [_source(sources[p.name], found) for p in profiles]
     roles = [
-        _role(sources[node.table], node, joined.of(place))
+        Declared(
+            sources[node.table].virtual(joined.of(place)),
+            (f"{node.table} in the role of {node.field}",),
+        )
         for place, node in enumerate(tree.nodes)
         if node.is_role
     ]
@@ -191,10 +194,6 @@ def _origin_text(profile: SourceProfile) -> str:
 def _snapshots(profile: SourceProfile) -> str:
     number = profile.snapshots_read
     return "1 snapshot" if number == 1 else f"{number} snapshots"
-
-
-def _role(source: sourcetexts.DeclaredSource, node: Joined, name: str) -> Declared:
-    return Declared(source.virtual(name), (f"{node.table} in the role of {node.field}",))
 
 
 class _Written:

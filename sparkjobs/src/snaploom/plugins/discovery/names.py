@@ -366,7 +366,7 @@ def key_likeness(
         return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
     table = table_words(parent_table)
     if len(table) > 1 and stem(parent_prefix) in map(stem, table):
-        parent_prefix = ""  # of article_class: class alone is another one
+        parent_prefix = ""  # of article_class: the class of something else
     mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)
     own = table_words(child_table)
     base = mine.base

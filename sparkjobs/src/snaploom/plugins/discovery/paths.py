@@ -266,7 +266,9 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
             _add_text(folder, add, no_dates, is_name=False)
         add(Piece(Kind.TEXT, ""), "/")
     stem, point, ending = name.partition(".")
-    while "." in ending and not _is_ending(ending):  # `.2026.csv`, `.c000.snappy.parquet`
+    known = (*DATA_ENDINGS, *COMPRESSED)
+    while "." in ending and ending.partition(".")[0].lower() not in known:
+        # `.2026.csv`, `.c000.snappy.parquet`
         more, _, ending = ending.partition(".")
         stem = f"{stem}.{more}"
     _add_text(stem, add, no_dates, is_name=True)
@@ -280,10 +282,6 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
     pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
               for p, v in zip(pieces, values, strict=True)]  # fmt: skip
     return ParsedPath(tuple(pieces), tuple(values))
-
-
-def _is_ending(ending: str) -> bool:
-    return ending.partition(".")[0].lower() in (*DATA_ENDINGS, *COMPRESSED)
 
 
 def _keyed(folder: str) -> tuple[str, str]:

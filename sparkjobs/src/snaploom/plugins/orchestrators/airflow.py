@@ -84,7 +84,8 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         **arguments: object,
     ) -> None:
         has_assets = not {"inlets", "outlets"}.isdisjoint(arguments)
-        if not has_assets and not _has_template(project, output_dataset, env, dict(variables)):
+        texts = f"{project} {output_dataset} {env} {dict(variables)}"
+        if not has_assets and "{{" not in texts and "{%" not in texts:
             loaded = load(project, allow=allow, env=env, variables=variables)
             loaded.validate(raises=True)
             arguments |= _inlets_and_outlets(loaded, output_dataset)
@@ -202,7 +203,3 @@ def _assets(project: Project, outputs: Sequence[str]) -> list[Asset]:
         if isinstance(each, OutputDataset)
     }
     return [Asset(folders[output], group=GROUP) for output in outputs]
-
-
-def _has_template(*texts: object) -> bool:
-    return any(mark in str(text) for text in texts for mark in ("{{", "{%"))

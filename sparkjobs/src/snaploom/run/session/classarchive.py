@@ -70,7 +70,9 @@ def configured_elsewhere(run: RunSettings, environment: Mapping[str, str]) -> st
 def _configured(run: RunSettings, environment: Mapping[str, str]) -> Iterator[str]:
     settings = {} if run.spark is None else run.spark.spark_conf
     for name, value in settings.items():
-        is_folder = name == CLASS_PATH and not all(map(_is_jar, value.split(":")))
+        # Entries of a classpath that are no jars may have files with settings.
+        entries = value.split(":") if name == CLASS_PATH else ()
+        is_folder = not all(entry.endswith((".jar", "/*")) for entry in entries)
         is_java = name in JAVA_SETTINGS and any(text in value for text in _PROPERTIES)
         if name.startswith(OF_HADOOP) or is_folder or is_java:
             yield f"run.spark.sparkConf: {name}"
@@ -83,11 +85,6 @@ def _configured(run: RunSettings, environment: Mapping[str, str]) -> Iterator[st
     yield from _files(environment)
     if s3_endpoint(environment) is None and _names_endpoint(environment):
         yield "AWS's own settings file: endpoint_url"
-
-
-def _is_jar(entry: str) -> bool:
-    """Whether an entry of a classpath has classes only, and no file with settings beside them."""
-    return entry.endswith((".jar", "/*"))
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[str]:

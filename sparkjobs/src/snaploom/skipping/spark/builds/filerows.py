@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from snaploom.skipping.core.definition import IndexDefinition, Term, arrow_type
 from snaploom.skipping.core.filetable import (
@@ -382,7 +381,8 @@ def _direct(
     paths = files.paths
     local = {hadoop.local_path(paths[place]): place for place in places}
     reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)
-    if reader is None or None in local or not _is_local(plan.relation.spark):
+    is_local = _LOCAL_MASTER.match(str(plan.relation.spark.sparkContext.master))
+    if reader is None or None in local or not is_local:
         return
     states = {name: files.state(place) for name, place in local.items() if name is not None}
     for name, scanned in reader.read_all(
@@ -390,10 +390,6 @@ def _direct(
     ):
         counters.direct_files += 1
         yield local[name], scanned
-
-
-def _is_local(spark: SparkSession) -> bool:
-    return _LOCAL_MASTER.match(str(spark.sparkContext.master)) is not None
 
 
 def _table(

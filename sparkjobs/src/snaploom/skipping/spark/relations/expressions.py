@@ -203,7 +203,7 @@ def _literal_text(constant: Literal) -> str:
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 _VARCHAR = re.compile(r"varchar\(\d+\)")
 _COLLATIONS = "__COLLATIONS"
-_DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")
+_DEFAULTS = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,9 @@ def columns_of(
     fields.extend(_fields(partition_schema))
     return Columns(
         terms=tuple(_terms((), fields)),
-        defaulted=frozenset(name for name, field in fields if _has_default(field)),
+        defaulted=frozenset(
+            name for name, field in fields if not _DEFAULTS.isdisjoint(_metadata(field))
+        ),
         is_case_sensitive=is_case_sensitive,
     )
 
@@ -320,7 +322,3 @@ def _metadata(field: Mapping[str, object]) -> Mapping[str, object]:
 
 def _is_collated(field: Mapping[str, object]) -> bool:
     return _COLLATIONS in _metadata(field)
-
-
-def _has_default(field: Mapping[str, object]) -> bool:
-    return any(name in _metadata(field) for name in _DEFAULTS)

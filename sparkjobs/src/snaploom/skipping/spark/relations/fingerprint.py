@@ -285,8 +285,9 @@ def _settings(header: Header, file_format: FileFormat) -> tuple[tuple[str, str],
     if _depends_on_zone(header, file_format, found):
         found[TIME_ZONE] = session_zone
         found[JVM_ZONE] = zone
-    elif _has_type(_object(header, "partitionSchema"), "timestamp"):
-        # Spark parses values in paths in the session's time zone.
+    elif "timestamp" in {
+        term.data_type for term in columns_of(_object(header, "partitionSchema"), {}).terms
+    }:  # Spark parses values in paths in the session's time zone.
         found[TIME_ZONE] = session_zone
     return tuple(sorted(found.items()))
 
@@ -317,10 +318,6 @@ def _schema(header: Header, file_format: FileFormat) -> str:
     if file_format.has_footers and _is_on(header, "spark.sql.parquet.fieldId.read.enabled"):
         return json.dumps(header["dataSchema"], sort_keys=True, separators=(",", ":"))
     return ""
-
-
-def _has_type(schema: Mapping[str, object], data_type: str) -> bool:
-    return any(term.data_type == data_type for term in columns_of(schema, {}).terms)
 
 
 def _corrupt_record(header: Header) -> str:
