@@ -298,7 +298,7 @@ def _choice(
         foundfiles.LIKE_NAME if best.is_proved else foundfiles.SAME_NAME if rest else LIKE_ENOUGH
     )
     own = {one for one in rest if _is_of_child(one, best)}
-    namesake = _namesake(best, profiles)
+    namesake = _namesake(best, rest, profiles)
     if (
         own
         or best.normalize
@@ -318,15 +318,16 @@ def _choice(
     return Choice((best, *near), best if margin >= _NEAR else None, False, effect, why)
 
 
-def _namesake(best: Relationship, profiles: Mapping[str, SourceProfile]) -> str:
-    """The source that a column is named for; empty if that is the parent, or there is none."""
-    child = profiles[best.child]
-    column, parent = child.column(best.child_columns[0]), profiles[best.parent]
-    others = (each for each in profiles.values() if each is not child)
-    is_at_home = home(child, column, parent) >= NAMED
-    return (
-        "" if is_at_home else next((e.name for e in others if home(child, column, e) >= NAMED), "")
-    )
+def _namesake(
+    best: Relationship, rest: Iterable[Relationship], profiles: Mapping[str, SourceProfile]
+) -> str:
+    """The source that a column is named for, if it is no candidate and the best one is not."""
+    child, known = profiles[best.child], {one.parent for one in (best, *rest)}
+    column = child.column(best.child_columns[0])
+    if home(child, column, profiles[best.parent]) >= NAMED:
+        return ""
+    others = (each for each in profiles.values() if each.name not in {child.name, *known})
+    return next((each.name for each in others if home(child, column, each) >= NAMED), "")
 
 
 def _is_of_child(one: Relationship, best: Relationship) -> bool:

@@ -266,9 +266,8 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
             _add_text(folder, add, no_dates, is_name=False)
         add(Piece(Kind.TEXT, ""), "/")
     stem, point, ending = name.partition(".")
-    known = (*DATA_ENDINGS, *COMPRESSED)
+    known = (*DATA_ENDINGS, *COMPRESSED)  # unlike the `2026` of `.2026.csv`, the `c000` of Spark's
     while "." in ending and ending.partition(".")[0].lower() not in known:
-        # `.2026.csv`, `.c000.snappy.parquet`
         more, _, ending = ending.partition(".")
         stem = f"{stem}.{more}"
     _add_text(stem, add, no_dates, is_name=True)
