@@ -129,14 +129,6 @@ def test_the_key_of_a_table_with_a_schema_in_its_name_refers_to_nothing(tmp_path
     assert one.child == "Production_ProductSubcategory"
 
 
-def test_numbers_of_rows_that_overlap_are_stated(tmp_path: Path) -> None:
-    texts = {
-        name: "ROW_ID,VALUE\n" + "".join(f"{n},{n * 7 % 13}.5\n" for n in range(first, first + 90))
-        for name, first in {"STAYS": 12_030, "VISITS": 12_000}.items()
-    }
-    assert not any(">" in each and "(" not in each for each in _declared(tmp_path, **texts))
-
-
 def _declared(folder: Path, **texts: str) -> set[str]:
     """The relationships of files, in braces those that are stated."""
     for name, text in texts.items():

@@ -314,7 +314,7 @@ def _choice(
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
         return Choice((best,), best, True, effect)
-    why = f"{namesake} is called so, and nothing there is a key of these values" if namesake else ""
+    why = f"{namesake} has this name, but no column of it is their key" if namesake else ""
     return Choice((best, *near), best if margin >= _NEAR else None, False, effect, why)
 
 

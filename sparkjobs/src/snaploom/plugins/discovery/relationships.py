@@ -239,7 +239,7 @@ def judge(
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or _describes(parent, target, primary)
         # Numbers of rows, which overlap: others would be there all, or a few.
-        or (is_own and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
+        or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
             is_sequence(target)
             and (
@@ -278,7 +278,7 @@ def judge(
 
 
 def _describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
-    """Whether a text describes rows that another column is the key of, as names of cities do."""
+    """Whether a column describes rows that another one is the key of, as names of cities do."""
     has_id = column_words(target.name, parent.prefix).has_id
     return not (has_id or target.is_code or is_main_key(parent, target, primary))
 

@@ -215,6 +215,7 @@ class Decoded:
 def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
     """The column of an index; unreadable values are unknown, with the reason."""
     is_java = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     match index.name:
         case layout.BLOOM if is_java:
             return _blooms(column)
@@ -224,9 +225,7 @@ def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
             return _old(column, index, javastream.read_values)
         case layout.MIN_MAX if pa.types.is_struct(column.type):
             return _bounds(column, index, calendar)
-        case layout.VALUE_LIST if pa.types.is_list(column.type) or pa.types.is_large_list(
-            column.type
-        ):
+        case layout.VALUE_LIST if is_list:
             return _sets(column, index, calendar)
     return _unknown(column, index, "an index of this type and form is not read")
 
