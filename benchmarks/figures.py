@@ -1,13 +1,14 @@
 """What every benchmark ends with: JSON lines, and a line in `benchmarks/history.jsonl`.
 
-`make generate` writes the page `docs/benchmarks.md` of the history: the newest figures that have a
-goal, and how they have changed.
+The page `docs/benchmarks.md` is generated from the history: the newest figures that have a goal,
+and how they have changed.
 """
 
 import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,10 +40,11 @@ class Figure:
 
 
 def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
-    """Write the section's line of history, and print the figures as JSON lines."""
+    """Write the section's line of history and its page, and print the figures as JSON lines."""
     with HISTORY.open("a", encoding="utf-8") as history:
         history.write(_history_line(section, command, figures))
     print_figures(figures)
+    subprocess.run([sys.executable, CHECKOUT / "docs" / "generate.py"], check=True)
 
 
 def print_figures(figures: Sequence[Figure]) -> None:
