@@ -68,10 +68,17 @@ def looked_at(
     return weave, joins, found
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
+@pytest.mark.parametrize("few_rows", [0, 100])
+@settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
 @given(left=st.lists(st.none() | SPELLINGS, max_size=12), right=st.sets(SPELLINGS, max_size=6))
-def test_near_misses_are_those_that_plain_python_counts(spark, tmp_path_factory, left, right):
-    _, _, found = looked_at(spark, tmp_path_factory.mktemp("rows"), left or ["q"], sorted(right))
+def test_near_misses_are_those_that_plain_python_counts(
+    spark, tmp_path_factory, few_rows, left, right
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unmatched, "FEW_ROWS", few_rows)
+        _, _, found = looked_at(
+            spark, tmp_path_factory.mktemp("rows"), left or ["q"], sorted(right)
+        )
     rows = [text for text in left or ["q"] if text is not None and text not in right]
     assert [one.rows for one in found] == ([len(rows)] if rows else [])
     counted = {}

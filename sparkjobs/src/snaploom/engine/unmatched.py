@@ -40,6 +40,8 @@ _LEAST_SECONDS = 0.3
 """Seconds below which no query is begun: Spark needs some for the smallest one."""
 _POLL_SECONDS = 0.5
 """Time between two cancellations: a query may be between two of its jobs."""
+FEW_ROWS = 100_000
+"""Unmatched rows whose keys, in all their spellings, every executor may hold."""
 SHOWN_LENGTH = 40
 """Characters of a key that a message shows."""
 
@@ -97,7 +99,7 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     started, candidates = monotonic(), _candidates(weave, child)
     try:
         with _ended_after(weave.frames[child.field_name].sparkSession, seconds):
-            counted = {row.n: row for row in _query(weave, child, candidates).collect()}
+            counted = {row.n: row for row in _query(weave, child, rows, candidates).collect()}
     except (PySparkException, Py4JError, SnaploomError) as error:
         if monotonic() - started >= seconds:
             return unknown(f"they take more than {seconds:.1f} s, {_BOUND}")
@@ -172,15 +174,22 @@ def _with(part: KeyPart, steps: Sequence[Normalization]) -> KeyPart:
 
 
 def _query(
-    weave: Weave, child: JoinNode, candidates: Sequence[tuple[Normalization, ...]]
+    weave: Weave, child: JoinNode, rows: int, candidates: Sequence[tuple[Normalization, ...]]
 ) -> DataFrame:
-    """One row for all unmatched rows, with the number 0, and one for each candidate that helps."""
+    """One row for all unmatched rows, with the number 0, and one for each candidate that helps.
+
+    Of the child's keys only those that would be a partner are shuffled: seven spellings of each
+    take three times as long.
+    """
     key, parent = weave.keys[child.number], weave.tree.node(child.parent)
     left = _spellings(weave, parent, child, key.left, candidates)
     right = _spellings(weave, child, child, key.right, candidates)
     unmatched = left.join(right.select("key0"), "key0", "left_anti")
+    spelled = _by_candidate(unmatched, len(candidates), len(key.left))
+    wanted = spelled.select("n", "key")
     partners = (
         _by_candidate(right, len(candidates), len(key.right))
+        .join(sf.broadcast(wanted) if rows <= FEW_ROWS else wanted, ["n", "key"], "left_semi")
         .groupBy("n", "key")
         .agg(sf.sum("rows").alias("partners"), sf.min("text").alias("right"))
     )
@@ -190,8 +199,7 @@ def _query(
     )
     another = sf.min_by(pair, sf.when(pair.isNotNull(), sf.xxhash64("text")))
     return (
-        _by_candidate(unmatched, len(candidates), len(key.left))
-        .join(partners, ["n", "key"], "left")
+        spelled.join(partners, ["n", "key"], "left")
         .groupBy("n")
         .agg(
             sf.sum("rows").alias("rows"),
@@ -211,7 +219,7 @@ def _spellings(
     parts: Sequence[KeyPart],
     candidates: Sequence[tuple[Normalization, ...]],
 ) -> DataFrame:
-    """The distinct keys of a side: rows, text, and the key as compared and under each candidate."""
+    """The keys of a side: rows, text, and the key as compared and under each candidate."""
     frame = weave.frames[side.field_name]
     if child.number in weave.timed:  # rows without a time match nothing, whatever their key
         join = weave.timed[child.number]
@@ -221,7 +229,11 @@ def _spellings(
     values = (part.value(session, child.relationship) for part in parts)
     written = frame.select(*(value.alias(name) for value, name in zip(values, names, strict=True)))
     has_all = reduce(and_, [sf.col(name).isNotNull() for name in names])
-    distinct = written.where(has_all).groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
+    keys_of_rows = written.where(has_all)
+    if side is child and not child.group_by and child.number not in weave.timed:
+        spelled = keys_of_rows.withColumn("rows", sf.lit(1))  # most are unique: the join needs it
+    else:
+        spelled = keys_of_rows.groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
 
     def compared(steps: Sequence[Normalization]) -> Column:
         pairs = zip(parts, names, strict=True)
@@ -236,7 +248,7 @@ def _spellings(
     texts = (sf.substring(sf.col(name).cast("string"), 1, SHOWN_LENGTH + 1) for name in names)
     keys = (compared(steps).alias(f"key{n}") for n, steps in enumerate([(), *candidates]))
     text = sf.concat_ws(", ", *texts).alias("text")
-    return distinct.select("rows", text, *keys).where(_is_whole("key0", len(parts)))
+    return spelled.select("rows", text, *keys).where(_is_whole("key0", len(parts)))
 
 
 def _by_candidate(keys: DataFrame, candidates: int, parts: int) -> DataFrame:
