@@ -1,7 +1,10 @@
 """Pages hang together: links lead somewhere, YAML is valid, nothing names a machine."""
 
+import ast
+import json
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,19 @@ def test_yaml_is_valid(page: Path, tmp_path: Path) -> None:
         refuse_errors("---\n".join(whole), tmp_path / "whole.yaml")
     for number, (kind, text) in enumerate(parts):
         refuse_errors(with_part(kind, text), tmp_path / f"part{number}.yaml", checks=False)
+
+
+@pytest.mark.parametrize(
+    "notebook", sorted(REPOSITORY.glob("examples/notebooks/*.ipynb")), ids=lambda one: one.name
+)
+def test_notebooks_import_names_that_exist(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    assert imports
+    for node in imports:
+        module = import_module(str(node.module))
+        assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
