@@ -86,6 +86,22 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
             {"orders": "order_id,x%3 300", "goods": "no,purchase_order_id%90 200"},
             "goods.purchase_order_id",
         ),
+        ({"visits": "visit_id,x%3 300", "checks": "visit_id,y%3 140"}, "checks.visit_id"),
+        ({"regions": "id,x%3 20", "calls": "no,region_id%20 400"}, ""),
+        (
+            {"tax_regions": "tax_region_id,x%3 20", "calls": "no,region_id%20 400"},
+            "calls.region_id",
+        ),
+        ({"tipo_carga": "id_tipo,x%3 5", "envios": "no,id_tipo%5 400"}, "envios.id_tipo"),
+        # Numbers that begin as those of another table do, and some that merely overlap.
+        (
+            {"nurses": "nurse_id+9000,x%3 90", "retired_nurses": "nurse_id+9000,y%3 40"},
+            "retired_nurses.nurse_id",
+        ),
+        (
+            {"parcels": "parcel_id+5000,x%3 4000", "scans": "parcel_id+8700,y%3 400"},
+            "scans.parcel_id",
+        ),
         (
             {"rooms": "id,x%2 5", "bill_rooms": "id,y%2 5", "bill_lines": "no,room_id%5 400"},
             "bill_lines.room_id",

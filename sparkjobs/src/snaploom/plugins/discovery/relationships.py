@@ -248,9 +248,9 @@ def judge(
                 or (child is parent and not column.nulls and share.share == 1.0)
                 or (child is not parent and home(child, column, parent) < LIKE_NAME)
                 or (child is not parent and is_less_used)
-                or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
+                or (child is not parent and is_own and _counts_itself(child, column, used))
                 or bool(_other_meant(child, column, parent, target))
-                or _may_name_another(child, column, parent)
+                or _may_name_another(child, column, parent, target)
             )
         ),
     )
@@ -380,14 +380,21 @@ def _other_meant(
     )  # fmt: skip
 
 
-def _may_name_another(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> bool:
-    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types."""
-    words, table = column_words(column.name, child.prefix), [*map(stem, table_words(parent.name))]
+def _may_name_another(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types.
+
+    A region_id may be none of the sales_regions whose key is a sales_region_id.
+    """
+    words, table = column_words(column.name, child.prefix), table_words(parent.name)
     base = [*map(stem, words.base)]
     if not base or (ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)):
         return bool(base)
-    of = set(table[: -len(base)]).difference(map(stem, words_of(child.name)))
-    return GENERIC.issuperset(words.base) and table[-len(base) :] == base and bool(of)
+    own, key = words_of(child.name), column_words(target.name, parent.prefix).base
+    fuller = (key, table) if GENERIC.issuperset(words.base) else (key,)
+    others = ({*map(stem, each)} for each in fuller)
+    return any({*base} < each and not {*map(stem, own)} >= each - {*base} for each in others)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
@@ -464,10 +471,14 @@ def _fit(
     return min(1.0, used / expected) if expected > 0 and is_sequence(target) else 1.0
 
 
-def _counts_itself(child: SourceProfile, key: ColumnProfile) -> bool:
-    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors."""
+def _counts_itself(child: SourceProfile, key: ColumnProfile, used: float) -> bool:
+    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors.
+
+    It may whatever it is called if it has the first numbers only, and each of them.
+    """
     base = column_words(key.name, child.prefix).base
-    return is_sequence(key) and table_likeness(base, table_words(child.name)) >= LIKE_NAME
+    is_named = table_likeness(base, table_words(child.name)) >= LIKE_NAME
+    return is_sequence(key) and used < (1 if is_named else _NEARLY_FIT * (key.density == 1))
 
 
 def home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
