@@ -237,7 +237,8 @@ def judge(
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
-        or _describes(parent, target, primary)
+        or describes(parent, target, primary)
+        or _is_of_several(child, column)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
@@ -277,7 +278,19 @@ def judge(
     return Verdict(found, True, "")
 
 
-def _describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
+def _is_of_several(child: SourceProfile, column: ColumnProfile) -> bool:
+    """Whether rows with one key are of several tables, which an item_type beside item_id names."""
+    kind = (*column_words(column.name, child.prefix).base, "type")
+    return any(
+        other.type.family is Family.TEXT
+        and column_words(other.name, child.prefix).whole == kind
+        and scratch.combined([column.values, other.values]).distinct
+        > (1 + MOST_REPEATED) * column.values.distinct
+        for other in child.columns
+    )
+
+
+def describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
     """Whether a column describes rows that another one is the key of, as names of cities do."""
     has_id = column_words(target.name, parent.prefix).has_id
     return not (has_id or target.is_code or is_main_key(parent, target, primary))
@@ -364,15 +377,20 @@ def _other_meant(
 ) -> str:
     """The column of a parent that a reference may mean as well: the customer_id of its versions.
 
-    It identifies what the parent is called for, in several rows each.
+    It identifies what the parent is called for, in several rows each, or has the very name of the
+    reference, as the item_id of order_items beside their own id.
     """
-    table = table_words(parent.name)
+    table, mine = table_words(parent.name), column_words(column.name, child.prefix).whole
+    nouns = {*map(stem, table)}
     return next(
         (
             other.name for other in parent.columns
             if child is not parent and other is not target and not other.is_unique
             and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
-            and table_likeness(words.base, table) >= NAMED
+            and (
+                table_likeness(words.base, table) >= NAMED
+                or (words.whole == mine and {*map(stem, words.base)} < nouns)
+            )
             and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
                              parent.name) >= LIKE_NAME
         ),
