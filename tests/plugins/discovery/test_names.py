@@ -59,7 +59,10 @@ def test_words_stems_and_prefixes() -> None:
     assert words_of("OrderItem_ID2") == ("order", "item", "id", "2")
     assert words_of("Straße_Größe") == ("strasse", "groesse")
     for one, other in (("customers", "customer"), ("Kunden", "Kunde"), ("cities", "city"),
-                       ("addresses", "address"), ("statuses", "status")):  # fmt: skip
+                       ("addresses", "address"), ("statuses", "status"),
+                       ("warehouses", "warehouse"), ("cases", "case")):  # fmt: skip
         assert stem(one.lower()) == stem(other.lower())
     assert common_prefix(("l_orderkey", "l_partkey", "l_tax")) == "l"
     assert common_prefix(("order_id", "customer_id", "total")) == ""
+    assert common_prefix(("id_city", "id_shop", "id_owner")) == ""
+    assert common_prefix(("cd_demo_sk", "cd_size")) == "cd"

@@ -86,6 +86,22 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
             {"orders": "order_id,x%3 300", "goods": "no,purchase_order_id%90 200"},
             "goods.purchase_order_id",
         ),
+        ({"visits": "visit_id,x%3 300", "checks": "visit_id,y%3 140"}, "checks.visit_id"),
+        ({"regions": "id,x%3 20", "calls": "no,region_id%20 400"}, ""),
+        (
+            {"tax_regions": "tax_region_id,x%3 20", "calls": "no,region_id%20 400"},
+            "calls.region_id",
+        ),
+        ({"tipo_carga": "id_tipo,x%3 5", "envios": "no,id_tipo%5 400"}, "envios.id_tipo"),
+        # Numbers that begin as those of another table do, and some that merely overlap.
+        (
+            {"nurses": "nurse_id+9000,x%3 90", "retired_nurses": "nurse_id+9000,y%3 40"},
+            "retired_nurses.nurse_id",
+        ),
+        (
+            {"parcels": "parcel_id+5000,x%3 4000", "scans": "parcel_id+8700,y%3 400"},
+            "scans.parcel_id",
+        ),
         (
             {"rooms": "id,x%2 5", "bill_rooms": "id,y%2 5", "bill_lines": "no,room_id%5 400"},
             "bill_lines.room_id",
@@ -114,6 +130,35 @@ def test_names_with_a_word_of_a_table_do_not_refer_to_it(tmp_path, tables):
         if one.parent == parent
     }  # fmt: skip
     assert referring == ({"room_type_id"} if parent == "room_types" else set())
+
+
+@pytest.mark.parametrize("key", ["id", "order_item_id"])
+def test_what_a_list_refers_to_is_not_its_own_key(tmp_path: Path, key: str) -> None:
+    result = found(
+        tmp_path,
+        order_items=f"{key},item_id%30 90", stock="no,item_id%30,shelf%7 400",
+    )  # fmt: skip
+    assert (links(result), result.guesses) == (set(), ())
+
+
+@pytest.mark.parametrize(("kinds", "is_stated"), [(2, True), (1, False)])
+def test_a_key_of_rows_of_several_kinds_is_a_guess(tmp_path, kinds, is_stated):
+    write_tables(tmp_path, items="id,x%3 90")
+    rows = [f"{n},{n % 30 + 1},{'Item' if n // 30 % kinds else 'Post'}" for n in range(400)]
+    (tmp_path / "edits.csv").write_text("\n".join(["no,item_id,item_type", *rows]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"edits.item_id > items.id"}
+    assert len(result.guesses) == is_stated
+
+
+def test_texts_that_describe_rows_with_a_key_of_their_own_join_as_a_guess(tmp_path: Path) -> None:
+    towns = [f"{n + 1},town {n % 17},part {n // 17}" for n in range(30)]
+    people = [f"{n + 1},town {n % 10},part {n % 2}" for n in range(200)]
+    for name, key, rows in (("shops", "shop_id", towns), ("people", "person_id", people)):
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{key},town,part", *rows]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"people.(town, part) > shops.(town, part)"}
+    assert [guess.chosen for guess in result.guesses] == ["shops.(town, part)"]
 
 
 def test_a_key_of_versions_is_no_parent_where_what_they_are_of_is_called_so(tmp_path: Path) -> None:

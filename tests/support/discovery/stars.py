@@ -88,15 +88,20 @@ def _reference(name: str, role: str, style: str) -> str:
 
 
 def write_tables(folder: Path, **tables: str) -> Path:
-    """Write CSV files: `a,b 3` has three rows, in which both count from 1."""
+    """Write CSV files: `a,b+500 3` has three rows, in which one counts from 1, one from 501."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in tables.items():
         columns, _, rows = text.rpartition(" ")
-        cells = [column.partition("%") for column in columns.split(",")]
+        cells = [
+            (name, int(most or rows), int(start or 0))
+            for column in columns.split(",")
+            for named, _, start in [column.partition("+")]
+            for name, _, most in [named.partition("%")]
+        ]
         lines = [
-            ",".join(str(n % int(most) + 1 if most else n + 1) for _, _, most in cells)
+            ",".join(str(start + n % most + 1) for _, most, start in cells)
             for n in range(int(rows))
         ]
-        header = ",".join(column for column, _, _ in cells)
+        header = ",".join(name for name, _, _ in cells)
         (folder / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
     return folder

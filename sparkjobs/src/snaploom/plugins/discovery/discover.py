@@ -18,6 +18,7 @@ from snaploom.plugins.discovery import datecolumns, foundfiles
 from snaploom.plugins.discovery.databasefiles import database_files, read_database_file, with_tables
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
+from snaploom.plugins.discovery.keys import with_shared_ranges
 from snaploom.plugins.discovery.layout import layouts_of, table_folders
 from snaploom.plugins.discovery.parents import Relationships, find_relationships
 from snaploom.plugins.discovery.profiles import (
@@ -261,6 +262,7 @@ def discover(
             hint="correct these, or name the folder that has others",
         )
     profiles, unwanted = _wanted(profiles, only, without)
+    profiles = with_shared_ranges(profiles)
     left_out += unwanted
     wanted_root = None if root is None else named(root, profiles, "--root")
     found = find_relationships(profiles, ask)

@@ -3,8 +3,8 @@
 Beside them, how alike the names of a key are and of a column that may refer to it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
@@ -131,9 +131,34 @@ def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
 
 
 def is_sequence(column: ColumnProfile) -> bool:
-    """Whether a column has the numbers from about 1 on, which are in every longer sequence."""
+    """Whether its numbers are in others as well: they begin at about 1, or where other keys do."""
     low = column.low
-    return low is not None and column.density >= DENSE_SHARE and low <= SEQUENCE_START
+    starts_low = low is not None and low <= SEQUENCE_START
+    return column.density >= DENSE_SHARE and (starts_low or column.is_in_shared_range)
+
+
+def with_shared_ranges(profiles: Sequence[SourceProfile]) -> tuple[SourceProfile, ...]:
+    """Profiles whose columns know whether a key of another source has their range of numbers."""
+    ranges = [
+        (profile.name, range(column.low, column.high + 1))
+        for profile in profiles for column in profile.columns
+        if column.is_unique and column.density >= DENSE_SHARE
+        and column.low is not None and column.high is not None
+    ]  # fmt: skip
+
+    def marked(own: str, column: ColumnProfile) -> ColumnProfile:
+        if column.low is None or column.high is None:
+            return column
+        middle = (column.low + column.high) // 2
+        is_shared = any(
+            column.low in each or middle in each for name, each in ranges if name != own
+        )
+        return replace(column, is_in_shared_range=is_shared)
+
+    return tuple(
+        replace(each, columns=tuple(marked(each.name, column) for column in each.columns))
+        for each in profiles
+    )
 
 
 def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:

@@ -27,6 +27,7 @@ GENERIC = frozenset({
     "quantity", "qty", "menge", "price", "preis", "comment", "note", "text", "label", "version",
     "position", "pos", "line", "sort", "order", "rank", "level", "year", "jahr", "month", "monat",
     "day", "tag", "hour", "created", "updated", "active", "flag", "kind", "category", "email",
+    "tipo", "estado", "nombre", "fecha", "nivel", "statut", "libelle", "niveau", "nom", "nome",
 })  # fmt: skip
 """Words that occur in tables that have nothing to do with each other."""
 NUMERIC = frozenset({
@@ -120,6 +121,8 @@ def stem(word: str) -> str:
     one = _singular(word)
     if one != word:
         return stem(one)
+    if word.endswith("se") and len(word) > 4:  # warehouse as warehouses, whatever that of statuses
+        return stem(f"{word}s")
     for ending in ("en", "er", "e", "n"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word.removesuffix(ending)
@@ -243,6 +246,8 @@ def common_prefix(columns: tuple[str, ...]) -> str:
     first = max(sorted(set(firsts)), key=firsts.count)
     if len(columns) == 2 and len(first) > 3:  # customer_id and customer_name share a word
         return ""
+    if first in ID_WORDS and not any(ID_WORDS.intersection(words_of(c)[1:]) for c in columns):
+        return ""  # id_customer beside id_store, where cd_demo_sk has a word for a key besides
     return first if firsts.count(first) >= 0.8 * len(columns) else ""
 
 

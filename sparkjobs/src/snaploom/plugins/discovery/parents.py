@@ -22,6 +22,7 @@ from snaploom.plugins.discovery.compounds import (
     is_period,
     of_foreign_key,
 )
+from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, primary_key
 from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
@@ -35,6 +36,7 @@ from snaploom.plugins.discovery.relationships import (
     Relationship,
     Verdict,
     candidates,
+    describes,
     home,
     is_copy,
 )
@@ -219,14 +221,19 @@ def _compounds(
             )
             continue
         (one,) = homes
-        child = profiles[one.child]
+        child, parent = profiles[one.child], profiles[one.parent]
         rest = [c for c in one.child_columns if (one.child, (c,)) not in referring]
         main = primary.get(one.parent)
-        why = doubt_about(one, child, profiles[one.parent], main, all_refer=not rest)
+        why = doubt_about(one, child, parent, main, all_refer=not rest)
         is_shared = len(rest) < len(one.child_columns) and all(
             is_period(child.column(name)) for name in rest
         )
-        if not is_shared and not why:
+        is_description = main is not None and len(main.columns) == 1 and any(
+            each.type.family is Family.TEXT and not is_period(each)
+            and describes(parent, each, primary)
+            for each in map(parent.column, one.parent_columns)
+        )  # fmt: skip
+        if not (is_shared or why or is_description):
             clear.append(one)
             continue
         unsure.append(Choice((one,), None if why else one, False, _effect(one, profiles), why))

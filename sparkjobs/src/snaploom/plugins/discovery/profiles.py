@@ -244,6 +244,8 @@ class ColumnProfile:
     """Whether the values read of one snapshot are distinct and none is NULL."""
     dates: ColumnDates | None = None
     """Its days, where they are few enough to be snapshots."""
+    is_in_shared_range: bool = False
+    """Whether a key of another source has most of its numbers, as both count from 10001."""
 
     @property
     def may_be_key(self) -> bool:

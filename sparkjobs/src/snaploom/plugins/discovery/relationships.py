@@ -237,7 +237,8 @@ def judge(
         is_by_chance=is_sequence(target),
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
-        or _describes(parent, target, primary)
+        or describes(parent, target, primary)
+        or _is_of_several(child, column)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
@@ -248,9 +249,9 @@ def judge(
                 or (child is parent and not column.nulls and share.share == 1.0)
                 or (child is not parent and home(child, column, parent) < LIKE_NAME)
                 or (child is not parent and is_less_used)
-                or (child is not parent and is_own and used < 1 and _counts_itself(child, column))
+                or (child is not parent and is_own and _counts_itself(child, column, used))
                 or bool(_other_meant(child, column, parent, target))
-                or _may_name_another(child, column, parent)
+                or _may_name_another(child, column, parent, target)
             )
         ),
     )
@@ -277,7 +278,19 @@ def judge(
     return Verdict(found, True, "")
 
 
-def _describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
+def _is_of_several(child: SourceProfile, column: ColumnProfile) -> bool:
+    """Whether rows with one key are of several tables, which an item_type beside item_id names."""
+    kind = (*column_words(column.name, child.prefix).base, "type")
+    return any(
+        other.type.family is Family.TEXT
+        and column_words(other.name, child.prefix).whole == kind
+        and scratch.combined([column.values, other.values]).distinct
+        > (1 + MOST_REPEATED) * column.values.distinct
+        for other in child.columns
+    )
+
+
+def describes(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
     """Whether a column describes rows that another one is the key of, as names of cities do."""
     has_id = column_words(target.name, parent.prefix).has_id
     return not (has_id or target.is_code or is_main_key(parent, target, primary))
@@ -364,15 +377,20 @@ def _other_meant(
 ) -> str:
     """The column of a parent that a reference may mean as well: the customer_id of its versions.
 
-    It identifies what the parent is called for, in several rows each.
+    It identifies what the parent is called for, in several rows each, or has the very name of the
+    reference, as the item_id of order_items beside their own id.
     """
-    table = table_words(parent.name)
+    table, mine = table_words(parent.name), column_words(column.name, child.prefix).whole
+    nouns = {*map(stem, table)}
     return next(
         (
             other.name for other in parent.columns
             if child is not parent and other is not target and not other.is_unique
             and other.may_be_key and (words := column_words(other.name, parent.prefix)).has_id
-            and table_likeness(words.base, table) >= NAMED
+            and (
+                table_likeness(words.base, table) >= NAMED
+                or (words.whole == mine and {*map(stem, words.base)} < nouns)
+            )
             and key_likeness(column.name, child.prefix, child.name, other.name, parent.prefix,
                              parent.name) >= LIKE_NAME
         ),
@@ -380,14 +398,21 @@ def _other_meant(
     )  # fmt: skip
 
 
-def _may_name_another(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> bool:
-    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types."""
-    words, table = column_words(column.name, child.prefix), [*map(stem, table_words(parent.name))]
+def _may_name_another(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types.
+
+    A region_id may be none of the sales_regions whose key is a sales_region_id.
+    """
+    words, table = column_words(column.name, child.prefix), table_words(parent.name)
     base = [*map(stem, words.base)]
     if not base or (ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)):
         return bool(base)
-    of = set(table[: -len(base)]).difference(map(stem, words_of(child.name)))
-    return GENERIC.issuperset(words.base) and table[-len(base) :] == base and bool(of)
+    own, key = words_of(child.name), column_words(target.name, parent.prefix).base
+    fuller = (key, table) if GENERIC.issuperset(words.base) else (key,)
+    others = ({*map(stem, each)} for each in fuller)
+    return any({*base} < each and not {*map(stem, own)} >= each - {*base} for each in others)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
@@ -464,10 +489,14 @@ def _fit(
     return min(1.0, used / expected) if expected > 0 and is_sequence(target) else 1.0
 
 
-def _counts_itself(child: SourceProfile, key: ColumnProfile) -> bool:
-    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors."""
+def _counts_itself(child: SourceProfile, key: ColumnProfile, used: float) -> bool:
+    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors.
+
+    It may whatever it is called if it has the first numbers only, and each of them.
+    """
     base = column_words(key.name, child.prefix).base
-    return is_sequence(key) and table_likeness(base, table_words(child.name)) >= LIKE_NAME
+    is_named = table_likeness(base, table_words(child.name)) >= LIKE_NAME
+    return is_sequence(key) and used < (1 if is_named else _NEARLY_FIT * (key.density == 1))
 
 
 def home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
