@@ -90,6 +90,8 @@ def test_sources_that_nothing_leads_to_are_left_out(tmp_path: Path) -> None:
         ([0, 1, 2], Unit.DAY, TimeOffset(day=1)),
         ([0, 1, 4], Unit.DAY, TimeOffset(day=1)),
         ([0, 7, 14], Unit.DAY, TimeOffset(week=1)),
+        ([0, 28, 56], Unit.DAY, TimeOffset(week=1)),
+        ([0, 2 / 86_400], Unit.SECOND, TimeOffset(second=1)),
         ([0, 31, 59], Unit.DAY, TimeOffset(month=1)),
         ([0], Unit.MONTH, TimeOffset(month=1)),
         ([0, 365], Unit.DAY, TimeOffset(year=1)),
