@@ -116,11 +116,12 @@ DEEPEST_JOIN = 6
 # The format of text by its first bytes: character set, separator, header; lines or one document.
 
 SEPARATORS = (",", ";", "\t", "|")
-NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "\\N", "None", "NaN", "nan", "-")
 """Texts that exports write for a missing value."""
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
+csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))  # a value may be as long
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -208,12 +209,18 @@ def other_encoding(content: bytes) -> str:
     """The character set of a text that is not UTF-8.
 
     Raises:
-        NotRecognised: most of its characters are, but for ASCII.
+        NotRecognised: most of its characters are, but for ASCII, or Spark does not read it.
     """
     others = re.sub("[\0-\x7f]", "", content.decode("utf-8", "replace"))
     faults = others.count("\ufffd")
     if 2 * faults < len(others):
         raise NotRecognised(f"{faults:,} of its characters are not UTF-8, as others are: repair it")
+    if odd := re.search(rb"[\x80-\x9f]", content):  # control characters, which no text has
+        meant = odd[0].decode("cp1252", "replace")
+        raise NotRecognised(
+            f"the byte 0x{odd[0].hex()}, as of {meant} in windows-1252, is neither UTF-8 nor "
+            "ISO-8859-1: convert it, such as by `iconv -f windows-1252 -t UTF-8`"
+        )
     return "ISO-8859-1"
 
 

@@ -103,9 +103,9 @@ def guess_of_names(
     two = [
         (one[place], one[other])
         for other, piece in enumerate(pieces)
-        if place not in (None, other) and piece.form and piece.form.unit is unit is Unit.DAY
+        if place is not None and piece.form and piece.form.unit is unit is Unit.DAY
         for one, time in zip(values, times, strict=True)
-        if place is not None and piece.form.instant(one[other]) != time
+        if piece.form.instant(one[other]) != time
     ]
     if two:
         change = "write the capture of the other one as `fieldName`"

@@ -302,6 +302,8 @@ class SourceProfile:
     """As a database declares them."""
     null_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of columns of CSV the texts that stand for no value, and are none of the column's type."""
+    mixed: frozenset[str] = frozenset()
+    """Columns that have several types in its files."""
 
     @cached_property
     def prefix(self) -> str:

@@ -80,12 +80,12 @@ def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
     count += f", the first of {times[0]:%Y-%m-%d}"
     smallest, midnight = min(gaps, default=_DAY), _midnight(times[0])
     are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
-    are_four_weeks = len(gaps) > 1 and set(gaps) == {28 * _DAY}
+    weeks = smallest // (7 * _DAY) if are_weeks and len(gaps) > 1 and len(set(gaps)) == 1 else 1
     for fits, start, months, length, text in (
         (unit is dates.Unit.YEAR or smallest >= 365 * _DAY, midnight.replace(month=1, day=1), 12,
          TimeOffset(year=1), "one a year"),
         (unit is dates.Unit.QUARTER, midnight, 3, TimeOffset(month=3), "one a quarter"),
-        (unit is dates.Unit.MONTH or (smallest >= 28 * _DAY and not are_four_weeks),
+        (unit is dates.Unit.MONTH or (smallest >= 28 * _DAY and weeks == 1),
          midnight.replace(day=1), 1, TimeOffset(month=1), "one a month"),
     ):  # fmt: skip
         # An output has one snapshot an interval: others in it would never be published.
@@ -93,7 +93,8 @@ def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
         if fits and len(taken) == len(times):
             return Interval(start, length, f"{count}, {text}")
     if unit is dates.Unit.WEEK or are_weeks:
-        return Interval(midnight, TimeOffset(week=1), f"{count}, one a week")
+        often = "one a week" if weeks == 1 else f"one every {weeks} weeks"
+        return Interval(midnight, TimeOffset(week=weeks), f"{count}, {often}")
     if smallest >= _DAY:
         return Interval(midnight, TimeOffset(day=1), f"{count}, one a day at most")
     if smallest >= timedelta(hours=1):
@@ -222,6 +223,9 @@ def _of_values(
         nulls = ", ".join(f"'{each}'" for each in profile.null_texts.get(column.name, ()))
         if nulls:
             cast = f"CAST(CASE WHEN value NOT IN ({nulls}) THEN value END AS {_SQL[column.type]})"
+        elif column.name in profile.mixed:
+            cast = f"CAST(CAST(value AS string) AS {_SQL.get(column.type, 'string')})"
+        if nulls or column.name in profile.mixed:
             one = TransformerSelector(coordinate_include_regex=f"^{re.escape(column.name)}$")
             selectors[cast.replace("\\", "\\\\")].append(one)
     changes = tuple(
@@ -264,7 +268,7 @@ def declared_source(
         query = _time_query(origin, captures)
         snapshot = READ_NOW if query else _captured_snapshot(origin, captures)
     files = _files(profile, origin, captures, snapshot, listed)
-    if profile.null_texts and files.schema_fields is not None:
+    if profile.mixed or (profile.null_texts and files.schema_fields is not None):
         files = files.model_copy(update={"field_transformers": (f"{name}-values",)})
     return DeclaredSource(profile, name, files, query)
 

@@ -25,6 +25,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
+    LONGEST_NAME,
     NULL_TEXTS,
     CsvFormat,
     NotRecognised,
@@ -48,6 +49,7 @@ from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_li
 
 NO_HEADER = "there is no header: names of columns are numbers, give them their own"
 GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
+GUESSED_CHARSET = "a guess: its character set is ISO-8859-1, since it is not UTF-8"
 QUOTES_AS_TEXT = "quotes are characters of its values, none of which is in quotes"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
@@ -100,6 +102,8 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
             except UnicodeDecodeError:
                 return _unpacked(part, number, folder, meter, other_encoding(content))
             target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
+            if encoding == "ISO-8859-1":
+                other_encoding(content)
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
         is_whole = size < part.limit or not source.read(1)
@@ -236,6 +240,8 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         notes.append(NO_HEADER)
     if form.is_guess:
         notes.append(GUESSED_HEADER)
+    if form.encoding == "ISO-8859-1":
+        notes.append(GUESSED_CHARSET)
     if form.made_up:
         notes.append("its header has names that are empty or stand twice: Spark numbers them")
     return _Table(
@@ -408,15 +414,20 @@ def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
 
 # JSON: every key of every record, down to the last one.
 
-_DEEPEST = 50
-"""Objects and arrays in others."""
+_DEEPEST = 12
+"""Objects and arrays in others that are declared: what is deeper is its text."""
+_MOST_BRACKETS = 900
+"""In such a text; Spark reads a thousand levels."""
 _FEWEST_KEYS = 3
 _OF_ALL = 0.5
 """Share of objects with the commonest key up to which keys differ, as those of maps do."""
 
 
 def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
-    form = json_format(texts[0].head)
+    form = min((json_format(each.head) for each in texts), key=lambda each: each.is_lines)
+    for each in texts:
+        if each.encoding != "UTF-8":
+            raise NotRecognised(f"{each.part.file.key} is not UTF-8, as JSON is: convert it")
     if not form.is_lines and not all(each.is_whole for each in texts):
         raise NotRecognised("one document of JSON that is too large for init: write lines")
     groups: dict[str, list[_Text]] = {}
@@ -436,11 +447,12 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
             raise NotRecognised(_not_json(str(error), texts)) from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
-    if "unstructured" in groups and scratch.all(
-        f"SELECT 1 FROM {table} GROUP BY {FILE} HAVING count(*) > 1 AND {FILE} IN "
-        f"({', '.join(each.path.name.rpartition('-')[2] for each in groups['unstructured'])})"
-    ):  # fmt: skip
-        raise NotRecognised("several documents of JSON in a file that are no lines")
+    many = {int(str(row[0])) for row in scratch.all(
+        f"SELECT {FILE} FROM {table} GROUP BY {FILE} HAVING count(*) > 1")}  # fmt: skip
+    for each in groups.get("unstructured", ()):
+        if int(each.path.name.rpartition("-")[2]) in many:
+            why = "has several documents of JSON, which are no lines in all files: write lines"
+            raise NotRecognised(f"{each.part.file.key} {why}")
     names = [str(row[0]) for row in scratch.all(
         "SELECT k FROM (SELECT unnest(json_keys(v)) AS k, generate_subscripts(json_keys(v), 1) "
         f"AS n, rowid AS r FROM {table}) GROUP BY k ORDER BY min(ROW(r, n))"
@@ -476,7 +488,7 @@ def _has_records_by_key(types: Sequence[DataType]) -> bool:
 
 def _not_json(message: str, texts: Sequence[_Text]) -> str:
     """The message of DuckDB about a file, which it counts from the second record on."""
-    found = re.search(r'in file "[^"]*-([0-9]+)", .* (?:line|value) ([0-9]+): (.*)', message)
+    found = re.search(r'in file "[^"]*-([0-9]+)", .*[ /](?:line|value) ([0-9]+): (.*)', message)
     if found is None:
         return f"not JSON: {message.partition(chr(10))[0][:200]}"
     name = next(each.part.file.key for each in texts if each.path.name.endswith(f"-{found[1]}"))
@@ -531,8 +543,12 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
                 objects[path] = int(count)
     if not objects and not lists:
         return types
-    if depth > _DEEPEST:
-        raise NotRecognised("values are nested too deeply")
+    if depth == _DEEPEST:
+        brackets = "coalesce(max(length(regexp_replace(v::VARCHAR, '[^{[]', '', 'g'))), 0)"
+        if any(scratch.number(f"SELECT {brackets} FROM ({query})") > _MOST_BRACKETS
+               for query in queries):  # fmt: skip
+            raise NotRecognised("values are nested too deeply")
+        return types
     nested = _nested_types(scratch, " UNION ALL ".join(queries), objects, lists, depth + 1)
     return types | {path: ColumnType(kind, Family.OTHER) for path, kind in nested.items()}
 
@@ -556,7 +572,8 @@ def _nested_types(
     maps = {path for path, own in keys.items() if len(own) >= _FEWEST_KEYS
             and max(own.values()) <= _OF_ALL * objects[path]}  # fmt: skip
     structs = {path: own for path, own in keys.items() if path not in maps
-               and 0 < len({key.casefold() for key in own}) == len(own)}  # fmt: skip
+               and 0 < len({key.casefold() for key in own}) == len(own)
+               and all(0 < len(key) <= LONGEST_NAME for key in own)}  # fmt: skip
     refuse_width(max(map(len, structs.values()), default=0))
     query = (
         f"SELECT p || CASE WHEN p IN {_listed(structs)} THEN '/' || replace(replace(k, '~', '~0'), "
