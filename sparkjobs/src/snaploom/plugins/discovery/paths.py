@@ -62,16 +62,13 @@ def date_piece(paths: Sequence[ParsedPath]) -> tuple[int, str] | None:
 def may_be_days(paths: Sequence[ParsedPath]) -> bool:
     """Whether a number beside the year may be the month, week or day, and not that of a part."""
     pieces = paths[0].pieces
-    for index, piece in enumerate(pieces):
-        texts = {path.values[index] for path in paths}
-        if piece.kind is Kind.ANY and not is_numbered(pieces, index) and len(texts) > 1 and all(
-            re.fullmatch("[0-9]{1,3}", text) and int(text) <= _DAYS_OF_A_YEAR for text in texts
-        ):  # fmt: skip
-            return True
-    return False
-
-
-_DAYS_OF_A_YEAR = 366
+    return any(
+        len(texts) > 1
+        and all(re.fullmatch("[0-9]{1,3}", text) and int(text) <= 366 for text in texts)
+        for place, piece in enumerate(pieces)
+        if piece.kind is Kind.ANY and not is_numbered(pieces, place)
+        for texts in [{path.values[place] for path in paths}]
+    )
 
 
 def is_numbered(pieces: Sequence[Piece], place: int) -> bool:

@@ -17,7 +17,7 @@ from snaploom.files.typedfiles import FAULTS
 from snaploom.models.shortforms import MONTH_NAME
 from snaploom.plugins.discovery import typedfiles
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
-from snaploom.plugins.discovery.dates import Unit
+from snaploom.plugins.discovery.dates import STRING, Unit
 from snaploom.plugins.discovery.foundfiles import (
     ALL_BYTES,
     LEAST_BYTES,
@@ -50,10 +50,15 @@ from snaploom.plugins.discovery.profiles import (
     ForeignKey,
     ReadTable,
     SourceProfile,
+    note_of_text,
 )
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
+from snaploom.plugins.discovery.textfiles import (
+    GUESSED_HEADER,
+    NO_HEADER,
+    profile_text,
+)
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 
@@ -297,10 +302,19 @@ class _Look:
                  if uri == layout.files[-1].uri}  # fmt: skip
         is_numbered = table.options.get("header") == "false"
         is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
+        notes = [
+            note_of_text(
+                self.scratch, profile.snapshot.rows.table, column.values.columns[0], column.name
+            )
+            for column in profile.columns
+            if column.type == STRING and column.values.columns
+        ]
         return replace(
             profile,
             format_options=table.options,
-            notes=(NO_HEADER,) * is_numbered + (GUESSED_HEADER,) * is_guess,
+            notes=(NO_HEADER,) * is_numbered
+            + (GUESSED_HEADER,) * is_guess
+            + (*filter(None, notes),),
             primary_key=table.primary_key,
             foreign_keys=tuple(
                 ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)

@@ -26,7 +26,6 @@ from snaploom.plugins.discovery.dates import (
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
     LONGEST_NAME,
-    NULL_TEXTS,
     CsvFormat,
     NotRecognised,
     another_width,
@@ -39,9 +38,15 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout
-from snaploom.plugins.discovery.names import column_words
 from snaploom.plugins.discovery.paths import Kind
-from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
+from snaploom.plugins.discovery.profiles import (
+    FITS,
+    SQL_TYPES,
+    SourceProfile,
+    column_profiles,
+    may_be_whole,
+    typed_texts,
+)
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_line, object_file
 
@@ -231,7 +236,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         own = [f"c{places[name.casefold()]}" for name in header]
         _load_csv(scratch, table, own, group, form)
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
-    columns, null_texts, notes = _typed(scratch, table, list(names.values()))
+    columns, null_texts, notes = typed_texts(scratch, table, list(names.values()))
     has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
     if form.escape == '"' and scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"):
         form = replace(form, quote=_quote(texts, form.separator))
@@ -318,98 +323,6 @@ def _load_csv(
             if "COLUMNS" in str(kind) and values != len(own)
             else f"{place}line {line}: {str(kind).lower()}"
         )
-
-
-# Types that hold all values of columns of text.
-
-_WHOLE = "CAST(TRY_CAST({0} AS {1}) AS VARCHAR) = {0}"
-_IS = {
-    LONG: _WHOLE.format("{0}", "BIGINT"),
-    UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
-    # A whole number without a point is one of DOUBLE only where that holds all of its digits.
-    DOUBLE: (
-        "regexp_full_match({0}, "
-        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
-        " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
-        " AND isfinite(TRY_CAST({0} AS DOUBLE))"
-        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
-    ),
-    DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
-    TIMESTAMP: (
-        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:"
-        "[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
-        " AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"
-    ),
-    BOOLEAN: "{0} IN ('true', 'false', 'TRUE', 'FALSE', 'True', 'False')",
-}  # fmt: skip
-"""For each type, the best first, whether it holds a text."""
-_SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
-_FIRST_ROWS = 10_000
-"""Rows by which most types are ruled out."""
-_SHOWN = {LONG: "whole numbers", DOUBLE: "numbers", DATE: "dates", TIMESTAMP: "times"}
-_FEWEST_OTHERS = 2
-"""Values of a type from which one other value is an exception."""
-
-
-def _typed(
-    scratch: Scratch, table: str, names: Sequence[str]
-) -> tuple[list[tuple[str, ColumnType, str]], dict[str, tuple[str, ...]], list[str]]:
-    """Columns with the types that hold all of their values but texts for no value; these; notes."""
-    columns, null_texts, notes = [], {}, []
-    for place, name in enumerate(names):
-        kind, nulls, other = _type_of(scratch, table, f"c{place}")
-        if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
-            kind, nulls = STRING, ()
-        value, sql = f"c{place}", _SQL.get(kind)
-        if nulls:
-            null_texts[name] = nulls
-            value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
-        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if kind is STRING else ""
-        columns.append((name, kind, own))
-        if other:
-            notes.append(f"{name} is text for one row only: all other values are {other}")
-    return columns, null_texts, notes
-
-
-def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
-    """The best type of a column, and the texts for no value without which it would be none.
-
-    Of text also the type that all values but one have; empty where more than one are of no type.
-    """
-    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
-    nulls = ", ".join(map(text, NULL_TEXTS))
-    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in _IS.items()}
-    asked = ", ".join(
-        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
-    )
-    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
-    exception = ""
-    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
-        if int(str(count)) > 1:
-            continue
-        given = f"FROM {table} WHERE {column} IS NOT NULL"
-        others = tuple(str(row[0]) for row in scratch.all(
-            f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {len(NULL_TEXTS) + 1}"
-        ))  # fmt: skip
-        fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
-        if set(others) <= set(NULL_TEXTS) and fitting:
-            return kind, others, ""
-        if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
-            rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
-            exception = _SHOWN.get(kind, "") if rows == 1 else ""
-    return STRING, (), exception
-
-
-def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
-    """Whether numbers with a point are codes, as 11.10 beside 11.01: a fraction identifies none."""
-    words = column_words(name)
-    odd = f"regexp_full_match({column}, '[0-9]+[.][0-9]+') IS NOT TRUE"
-    digits = f"length(split_part({column}, '.', 2))"
-    (row,) = scratch.all(
-        f"SELECT min({digits}) = max({digits}), count(*) FILTER ({odd}) FROM {table} "
-        f"WHERE {column} IS NOT NULL"
-    )
-    return words.has_id and row == (True, 0)
 
 
 # JSON: every key of every record, down to the last one.
@@ -522,7 +435,7 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
     A path whose values are all NULL has none.
     """
     asked = ", ".join(
-        f"count(*) FILTER (CASE WHEN k {which} THEN {_IS[kind].format('t')} END)"
+        f"count(*) FILTER (CASE WHEN k {which} THEN {FITS[kind].format('t')} END)"
         for kind, which in _OF_JSON.items()
     )
     types: dict[str, ColumnType] = {}
@@ -610,5 +523,5 @@ def _escaped(key: str) -> str:
 def _json_value(value: str, name: str, kind: ColumnType) -> str:
     if kind.family is Family.OTHER and not may_be_whole(name, kind):
         return ""
-    sql = "DOUBLE" if kind is DOUBLE else _SQL.get(kind, "VARCHAR")
+    sql = "DOUBLE" if kind is DOUBLE else SQL_TYPES.get(kind, "VARCHAR")
     return f"CAST({value}->>'$' AS {sql})"
