@@ -37,7 +37,7 @@ def date_piece(paths: Sequence[ParsedPath]) -> tuple[int, str] | None:
     """
     pieces = paths[0].pieces
     numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]
-    parts = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    parts = [piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE]
     forms = [piece.form for piece in pieces if piece.form is not None]
     is_month = parts == ["year", "month"] if not forms else not parts and all(
         form.unit is Unit.MONTH and not form.has_names for form in forms
@@ -201,7 +201,8 @@ class Piece:
 
     kind: Kind
     text: str
-    """Of TEXT the text; of others the name of the capture, which may be empty."""
+    """Of TEXT the text, of PART_OF_DATE year, quarter, month, week, day or hour; of others the
+    name of the capture, which may be empty."""
     form: DateForm | None = None
     orders: Orders = ()
     """Of a date whose form is not decided."""
@@ -218,7 +219,7 @@ class ParsedPath:
     def instant(self) -> datetime | None:
         """The time that its dates mean together; None without any."""
         parts = {
-            part_of(piece): int(value) if value.isdecimal() else
+            piece.text: int(value) if value.isdecimal() else
             _NAMED.start(f"1970 {value}").month
             for piece, value in zip(self.pieces, self.values, strict=True)
             if piece.kind is Kind.PART_OF_DATE
@@ -256,7 +257,7 @@ def date_place(pieces: Sequence[Piece]) -> int | None:
     finest = list(Unit)
     units = [(-finest.index(piece.form.unit), place)
              for place, piece in enumerate(pieces) if piece.form is not None]  # fmt: skip
-    parts = {part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE}
+    parts = {piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE}
     fineness, place = max(units, default=(0, None))
     has_finer = "year" in parts and any(finest.index(Unit(part)) < -fineness for part in parts)
     return None if has_finer else place
@@ -266,7 +267,7 @@ def unit_of(pieces: Sequence[Piece]) -> Unit:
     """Precision of the dates of paths; a day without any."""
     place = date_place(pieces)
     form = None if place is None else pieces[place].form
-    parts = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    parts = [piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE]
     if form is not None:
         parts = [form.unit, *(part for part in parts if part == _WITHIN.get(form.unit))]
     return min(map(Unit, parts), key=list(Unit).index, default=Unit.DAY)
@@ -288,11 +289,6 @@ def format_of(file: FoundFile) -> str | None:
 
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
 """Formats by the first bytes of a file."""
-
-
-def part_of(piece: Piece) -> str:
-    """Return the part of a date that a piece is: year, quarter, month, week, day or hour."""
-    return piece.text
 
 
 def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({})) -> ParsedPath:

@@ -1,7 +1,7 @@
 """Files that have types of their own: their rows, or evenly spread parts of them."""
 
 import io
-import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,7 +32,7 @@ from snaploom.policy.fileformats import format_of, known_formats
 from snaploom.sources.databases.declared import table_parts
 from snaploom.sources.databases.drivers import DATABASES
 from snaploom.types.arrow import plain, spark_type
-from snaploom.types.schemas import MOST_DIGITS, Simple
+from snaploom.types.schemas import Simple
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
 
@@ -127,14 +127,8 @@ class _OpenFile:
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
     for column in map(opened.schema.column, range(len(opened.schema))):
-        logical = json.loads(column.logical_type.to_json())
-        kind = logical["Type"]
-        is_held = logical.get("precision", 0) <= MOST_DIGITS
-        if (
-            remedy := ""
-            if kind == "Decimal" and is_held
-            else _REMEDIES.get(logical.get("timeUnit", "") if kind == "Timestamp" else kind, "")
-        ):
+        kind = column.logical_type.to_json()
+        for remedy in (each for mark, each in _REMEDIES.items() if re.search(mark, kind)):
             raise NotRecognised(f"column {column.path}: Spark has no type for {remedy}")
 
     def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
@@ -145,11 +139,11 @@ def _parquet(source: RangedFile) -> _OpenFile:
 
 
 _REMEDIES = {
-    "nanoseconds": "times in nanoseconds: write microseconds, as by coerce_timestamps='us'",
-    "Time": "times of day: write texts",
-    "Float16": "fractions of two bytes: write float32",
-    "Decimal": f"more than {MOST_DIGITS} digits: write texts",
-}
+    '"nanoseconds"': "times in nanoseconds: write microseconds, as by coerce_timestamps='us'",
+    '"Time"': "times of day: write texts", '"Float16"': "fractions of two bytes: write float32",
+    '"precision":(39|[4-9][0-9])': "more than 38 digits: write texts",
+}  # fmt: skip
+"""Types of Parquet that Spark has not, each with its remedy."""
 
 
 def _orc(source: RangedFile) -> _OpenFile:
