@@ -109,7 +109,8 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["NA", "3"], LONG, "NA"),
         (["", "3"], LONG, ""),
         (["NA", "3", "\\N"], LONG, "NA \\N"),
-        (["2026-02-03", "n/a", "2026-02-04"], STRING, None),
+        (["2026-02-03", "open", "2026-02-04"], STRING, None),
+        (["n/a", "3", "-"], LONG, "- n/a"),
         (["NA"], STRING, None),
         ([None, None], STRING, None),
         (["9" * 21], STRING, None),
@@ -158,6 +159,41 @@ def test_types_of_json_are_those_of_all_values(tmp_path, lines, kind):
         mode="json", by_alias=True, exclude_none=True, exclude_unset=True
     )
     assert dumped == kind
+
+
+def test_json_is_utf_8_and_of_one_form_in_all_days(tmp_path: Path) -> None:
+    days = {"1": '{"v": 1}\n', "2": '[{"v": "x"},\n{"v": 2}]', "3": '{\n"v": 3.5}'}
+    found = profile(tmp_path, **{f"a_2026-01-0{n}__json": text for n, text in days.items()})
+    assert (found.rows, found.column("v").type) == (4, STRING)
+    (tmp_path / "a_2026-01-04.json").write_text('{"v": "é"}\n', "latin-1")
+    with pytest.raises(SourceNotReadable, match="is not UTF-8, as JSON is"):
+        discover([str(tmp_path)], "file:///model/")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(pa.array([1]), pa.array([1.5]), DOUBLE), (pa.array([1]), pa.array(["x"]), STRING),
+     (pa.nulls(1), pa.array(["x"]), STRING), (pa.array([date.max]), pa.array(["x"]), STRING)],
+)  # fmt: skip
+def test_a_column_of_several_types_in_its_days_is_read_as_one(tmp_path, first, second, expected):
+    for day, values in ((1, first), (2, second)):
+        pq.write_table(pa.table({"id": [day], "v": values}), tmp_path / f"a_2026-01-0{day}.parquet")
+    found = discover([str(tmp_path)], "file:///m/")
+    assert found.profiles[0].column("v").type == expected
+    assert "CAST(CAST(value AS string) AS " in found.files["sources.yaml"]
+    for file in tmp_path.iterdir():
+        file.rename(str(file).replace("a_2026-01-", "part-"))
+    with pytest.raises(SourceNotReadable, match=r"column v is .* in part-01.parquet"):
+        discover([str(tmp_path)], "file:///m/")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.time64("us"), pa.float16(), pa.decimal256(50, 2)]
+)
+def test_a_column_for_which_spark_has_no_type_is_named(tmp_path: Path, kind: pa.DataType) -> None:
+    pq.write_table(pa.table({"id": [1], "v": pa.nulls(1, kind)}), tmp_path / "a.parquet")
+    with pytest.raises(SourceNotReadable, match="column v: Spark has no type for"):
+        discover([str(tmp_path)], "file:///m/")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +288,9 @@ def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place
     ("second", "place"),
     [("3,x\n4,y\n", "02.csv, line 1 has no name"), ("id;n\n3;x\n", "02.csv, line 1 has no name"),
      ("id,n\n3,é\n", "02.csv is ISO-8859-1: write all"),
-     ("id,n\n3,Ã¼Ã¶Ã¤é\n", "1 of its characters are not UTF-8, as others are")],
+     ("id,n\n3,Ã¼Ã¶Ã¤é\n", "1 of its characters are not UTF-8, as others are"),
+     ("id,n\n3,\x80 5\n", "the byte 0x80, as of € in windows-1252"),
+     ("id,n\n" + "3,é\n" * HEAD_BYTES + "3,\x93x\x94\n", "the byte 0x93, as of “")],
 )  # fmt: skip
 def test_a_day_that_no_run_would_read_with_the_others_is_named(tmp_path, second, place):
     (tmp_path / "b.csv").write_text("id,name\n1,a\n")

@@ -86,6 +86,21 @@ def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):
     assert "header: 'false'" in discovery.files["sources.yaml"]
 
 
+def test_a_text_among_numbers_of_a_sheet_is_noted(tmp_path):
+    rows = [("id", "x"), (1, 2), (2, 3.5), ("Total", "n/a")]
+    a_workbook(tmp_path / "a.xlsx", {"S": rows})
+    assert found(tmp_path).profiles[0].notes == (
+        "id is text for one row only: all other values are whole numbers",
+        "x is text for n/a only: all other values are numbers",
+    )
+
+
+def test_a_title_above_the_header_is_refused_by_the_cell_beside_it(tmp_path):
+    a_workbook(tmp_path / "a.xlsx", {"Bad": [("Report", None), ("id", "x"), (1, "a")]})
+    a_workbook(tmp_path / "b.xlsx", {"Good": [("id", "y"), (1, 2)]})
+    assert "cell B2 is beside the header" in left_out(found(tmp_path))["a.xlsx"]
+
+
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [("#N/A", "cell B3 has the error #N/A"), ("#DIV/0!", "cell B3 has the error #DIV/0!")],

@@ -120,6 +120,9 @@ def test_number_in_a_name_that_may_be_of_a_part_is_no_day(tmp_path, months):
         ("log_2026-02-0{}-{:02}", range(8), Unit.DAY, False),
         ("log_2026-02-0{}-part-{:02}", range(24), Unit.DAY, False),
         ("log_2026-02-0{}-{:02}", range(25), Unit.DAY, False),
+        ("log_2026-02-0{0} {1:02}.{1:02}", (7, 14), Unit.DAY, True),
+        ("log_2026-02-0{}T{:02}3000+0200", (7, 14), Unit.SECOND, True),
+        ("log_2026-02-0{} {:02}-30-00 PM", (2, 7), Unit.DAY, True),
     ],
 )
 def test_hours_behind_a_day_are_found_or_a_guess(
@@ -289,7 +292,7 @@ def test_days_of_names_are_found_whatever_their_form(start, gaps, form, separato
 
 @pytest.mark.parametrize(
     "form", ["%m%d%Y", "%d%m%Y", "%Y%d%m", "%Y%m%d", "%y%m%d", "%d%m%y", "%b%d%Y", "%d%b%Y",
-             "%-d%b%Y", "%Y%j", "%Y-%m%d", "%Y_%d%m"],
+             "%-d%b%Y", "%Y%j", "%Y-%m%d", "%Y_%d%m", "%-d.%b %Y", "%B %d, %Y"],
 )  # fmt: skip
 def test_days_without_separators_are_found(form: str) -> None:
     (found,) = sources(f"sales_{day.strftime(form)}.csv" for day in MAY)
@@ -305,7 +308,7 @@ def test_days_without_separators_are_found(form: str) -> None:
 def test_days_of_several_folders_are_found(form: str) -> None:
     (found,) = sources(day.strftime(form) for day in MAY)
     assert [time.date() for time in found.snapshots] == MAY
-    assert found.guess is None
+    assert (found.unit in (Unit.DAY, Unit.HOUR), found.guess) == (True, None)
 
 
 MONTHS_OF_LANGUAGES = [
@@ -324,12 +327,27 @@ MONTHS_OF_LANGUAGES = [
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize(
     "path",
-    ["umsatz_2024-{}.csv", "{} 2024/x.csv", "1. {} 2024/x.csv", "2024/{}/x.csv", "x_01-{}-24.csv"],
+    [
+        "umsatz_2024-{}.csv",
+        "x_{}24.csv",
+        "{}-24/x.csv",
+        "{} 2024/x.csv",
+        "1. {} 2024/x.csv",
+        "2024/{}/x.csv",
+        "x_01-{}-24.csv",
+    ],
 )
 @pytest.mark.parametrize("names", MONTHS_OF_LANGUAGES)
 def test_months_with_names_of_many_languages_are_found(names: str, path: str, form: str) -> None:
     (found,) = sources(path.format(normalize(form, name)) for name in names.split())
     assert [time.date() for time in found.snapshots] == [date(2024, n, 1) for n in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    "names", [[f"May-{n:02}" for n in range(1, 32)], ["Apr-29", "Apr-30", "May-01"]]
+)
+def test_days_without_a_year_are_no_months(names: Sequence[str]) -> None:
+    assert not any(layout.is_dated for layout in sources(f"sales_{name}.csv" for name in names))
 
 
 @pytest.mark.parametrize("name", ["out_{}.csv", "{}/set.csv", "mag-{}.csv"])
@@ -354,11 +372,20 @@ def test_quarters_begin_with_their_first_month(path: str) -> None:
 @pytest.mark.parametrize(
     ("form", "numbers"),
     [("sales_2024_{}.csv", range(1, 21)), ("2024/sales_{}.csv", [3, 7, 40]),
-     ("year=2024/sales-{:02}.csv", range(1, 6))],
+     ("year=2024/sales-{:02}.csv", range(1, 6)), ("sales_2024_quarter_{}.csv", range(1, 5)),
+     ("climate_{}.csv", range(1960, 1980)), ("export_{:04}.csv", range(900, 2200, 100))],
 )  # fmt: skip
 def test_a_year_beside_other_numbers_is_no_date(form: str, numbers: Sequence[int]) -> None:
     (found,) = sources(form.format(n) for n in numbers)
     assert found.snapshots == ()
+    assert found.guess is not None
+
+
+@pytest.mark.parametrize(
+    "form", ["%B %Y/s_%d.csv", "s_%G-W%V-%u.csv", "load=2024-06-02/%Y%m%d.csv"]
+)
+def test_what_else_dates_may_mean_is_a_guess(form: str) -> None:
+    (found,) = sources(day.strftime(form) for day in MAY)
     assert found.guess is not None
 
 

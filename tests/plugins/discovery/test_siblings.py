@@ -41,6 +41,17 @@ def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(tmp_path, form,
 
 
 @pytest.mark.parametrize(
+    "names",
+    ["s_1Q24 s_2Q24", "s_2024-05-01_v1 s_2024-05-01_v2", "s_2024-05-01 s_20240502", "1__x 2__x"],
+)
+def test_sources_whose_names_differ_in_numbers_are_a_guess(tmp_path: Path, names: str) -> None:
+    result = found(tmp_path, **{name: orders(9 * n) for n, name in enumerate(names.split())})
+    assert len(result.profiles) == 2
+    (guess, *_) = result.guesses
+    assert "of sources of their own, and not of one" in guess.text
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         (("orders_north", orders(1)), ("orders_south", orders(10))),

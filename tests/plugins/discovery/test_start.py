@@ -81,6 +81,8 @@ def test_hostile_names_are_text_in_what_is_written(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "a.json").write_text('{"id": 1, "x: {}\\n---\\nkind: \\u001b[31mPod": 2}\n')
+    deep = '{"a":[' * 20 + "1" + "]}" * 20  # what is deeper than a dozen levels is its text
+    (data / "c.json").write_text(f'{{"id": 1, "v": {deep}}}\n')
     (data / "b\x1b[31m.csv").write_text("id,a\n1,2\n")
     result = snaploom("init", tmp_path / "model", "--from", data)
     assert result.code == 0, result.err

@@ -519,7 +519,9 @@ class Explanation:
 
 
 def explanations(
-    child: Iterable[str | None], parent: Iterable[str | None]
+    child: Iterable[str | None],
+    parent: Iterable[str | None],
+    candidates: Iterable[tuple[Normalization, ...]] = CANDIDATES,
 ) -> Iterator[Explanation]:
     """The share of a child's key that is found under each normalisation.
 
@@ -530,7 +532,7 @@ def explanations(
     if not wanted or wanted <= known:
         return
     as_written = len(wanted & known) / len(wanted)
-    for steps in CANDIDATES:
+    for steps in candidates:
         spelled = Counter(normalized(text, steps) for text in known)
         del spelled[None]
         if max(spelled.values(), default=0) <= 1:
@@ -544,4 +546,13 @@ def explains_more(child: Iterable[str | None], parent: Iterable[str | None]) -> 
     Values are those of `explanations`.
     """
     best = max(explanations(child, parent), key=lambda one: one.share, default=None)
-    return best if best is not None and best.share > best.as_written else None
+    if best is None or best.share <= best.as_written:
+        return None
+    for step in best.steps:  # a step that explains nothing could make different keys equal later
+        fewer = tuple(other for other in best.steps if other is not step)
+        best = max(
+            best,
+            *explanations(child, parent, [fewer]),
+            key=lambda one: (one.share, -len(one.steps)),
+        )
+    return best

@@ -162,12 +162,13 @@ _LETTER = r"[^\W\d_]"
 _PARTS = {
     "Y": _YEAR, "N": "[0-9]{1,2}", "9": "[0-9]",
     "1": f"(?:[0-9]{{2}}|(?<!{_LETTER})[0-9])",
-    "A": rf"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})\.?", ".": r"\. ", " ": " ",
+    "A": rf"(?<!{_LETTER}){MONTH_NAME}(?!{_LETTER})\.?", ":": r"(?P<s>[-_. ]|\. )",
+    "+": "(?P<t>[-_. ]|[.,] )",
     "L": f"(?<!{_LETTER})(?P<letters>W|w|KW|kw)", "Q": f"(?<!{_LETTER})(?P<letters>[Qq])[1-4]",
     "R": f"[1-4](?P<letters>[Qq])(?!{_LETTER})", "8": f"(?:{_YEAR}[0-9]{{4}}|[0-9]{{4}}{_YEAR})",
     "T": r"(?P<time>[T_ -][0-9]{2}(?P<c>[-_.:]?)[0-9]{2}(?P=c)[0-9]{2}Z?"
          r"|[T_ -][0-9]{2}h(?:[0-9]{2}(?:m(?:[0-9]{2}s)?)?)?(?![a-z])"
-         r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?",
+         r"|T[0-9]{2}(?:[-_.:]?[0-9]{2})?Z?)?(?![-_ ]?[AaPp][Mm](?![A-Za-z]))",
     "/": "/", "<": "(?<![0-9][-.])", ">": "(?!(?P=s)[0-9])",
 }  # fmt: skip
 _SHAPES = tuple(
@@ -196,12 +197,13 @@ _SHAPES = tuple(
         ("Y-N-NT", ("yyyy-MM-dd",), ("yyyy-dd-MM",)),
         ("N-N-YT", ("dd-MM-yyyy", "MM-dd-yyyy")),
         ("8T", ("yyyyMMdd",), ("ddMMyyyy", "MMddyyyy"), ("yyyyddMM",)),
-        ("N.A Y", ("dd. MMM yyyy",)),
         ("Y/N-N", ("yyyy/MM-dd",), ("yyyy/dd-MM",)),
         ("N~A~Y", ("dd-MMM-yyyy",)),
         ("A~N~Y", ("MMM-dd-yyyy",)),
         ("Y~A~N", ("yyyy-MMM-dd",)),
         ("N~A~99", ("dd-MMM-yy", "yy-MMM-dd")),
+        ("1:A+Y", ("dd-MMM+yyyy",)),
+        ("A:N+Y", ("MMM-dd+yyyy",)),
         ("A~Y", ("MMM-yyyy",)),
         ("Y~A", ("yyyy-MMM",)),
         ("Y-999", ("yyyy-DDD",)),
@@ -209,6 +211,7 @@ _SHAPES = tuple(
         ("Y-9999", ("yyyy-MMdd",), ("yyyy-ddMM",)),
         ("9999-Y", ("ddMM-yyyy", "MMdd-yyyy")),
         ("<N-N-99>", ("dd-MM-yy", "MM-dd-yy", "yy-MM-dd")),
+        ("A~99", ("MMM-yy",)),
         ("Y-N", ("yyyy-MM",), ("YYYY/ww",), ("yyyy/Q",)),
         ("1-Y", ("MM-yyyy",)),
         ("999999", ("yyyyMM", "yyMMdd", "ddMMyy", "MMddyy", "MMyyyy")),
@@ -217,7 +220,7 @@ _SHAPES = tuple(
 )  # fmt: skip
 """Dates by their characters, longer ones first: `Y` is a year, `N` a number of one or two digits
 (`1` as well, but not that of `T1`), `A` the name of a month, `Q` or `R` a quarter, `T` a time, `-`
-a separator, the same everywhere, and `~` one that may be missing."""
+a separator, the same everywhere, `~` one that may be missing, and `:` and `+` are two of them."""
 _FORMATS = {
     "yyyy-MM-dd": TimeFormat.ISO8601_DATE,
     "yyyyMMdd": TimeFormat.ISO8601_DATE,
@@ -292,9 +295,15 @@ _OTHER_WORDS = frozenset({"ago", "des", "dic", "gen", "mag", "out", "set"})
 
 
 def _is_other_word(form: DateForm, texts: Iterable[str]) -> bool:
-    """Whether the only month beside the years is such a word."""
+    """Whether the only month beside the years is such a word, or these may be days: `May-01`."""
     if not form.has_names or form.unit is not Unit.MONTH:
         return False
+    if form.has_short_year:
+        starts = [found for found in map(form.instant, texts) if found]
+        years = [found.year for found in starts]
+        return (
+            max(years) - min(years) + 1 > len({found.month for found in starts}) or len(years) < 2
+        )
     names = {re.sub(r"[\W\d_]", "", text).lower() for text in texts}
     return len(names) == 1 and names <= _OTHER_WORDS
 
@@ -322,20 +331,23 @@ def _irregularity(days: Sequence[date]) -> int:
 
 def _marks(match: re.Match[str]) -> tuple[str, ...]:
     groups = match.groupdict()
-    separator, letters, time = (groups.get(name) or "" for name in ("s", "letters", "time"))
+    separator, other, letters, time = (
+        groups.get(name) or "" for name in ("s", "t", "letters", "time")
+    )
     units = iter(("HH", "mm", "ss"))
     pattern = re.sub("[0-9]{2}", lambda _: next(units), re.sub("[TZhms]", r"'\g<0>'", time))
-    return separator, letters, pattern
+    return separator, other, letters, pattern
 
 
 _SHORT = {"MM": "M", "dd": "d", "ww": "w"}
 
 
 @cache
-def _orders(place: int, separator: str, letters: str, time: str) -> Orders:
+def _orders(place: int, separator: str, other: str, letters: str, time: str) -> Orders:
     found: list[tuple[tuple[DateForm, ...], ...]] = []
     for group in _SHAPES[place][1]:
-        names = [text.replace("-", separator).replace("L", letters) + time for text in group]
+        texts = (text.replace("+", "\0").replace("-", separator) for text in group)
+        names = [text.replace("\0", other).replace("L", letters) + time for text in texts]
         found.append(tuple(_variants(name) for name in names))
     return tuple(found)
 

@@ -20,7 +20,6 @@ from snaploom.policy.secretdetection import secret_form
 
 # Bounds of reading, and the evidence needed to declare something.
 
-# Bounds of reading.
 MOST_FILES = 100_000
 """Files that are listed below one URI: names only, some 100 bytes each."""
 SOURCE_BYTES = 256 * 1024 * 1024
@@ -116,11 +115,13 @@ DEEPEST_JOIN = 6
 # The format of text by its first bytes: character set, separator, header; lines or one document.
 
 SEPARATORS = (",", ";", "\t", "|")
-NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "\\N", "None", "NaN", "nan", "-")
 """Texts that exports write for a missing value."""
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
+csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))
+_CONVERT = "convert it, as by `iconv -f windows-1252 -t UTF-8`"
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -208,12 +209,15 @@ def other_encoding(content: bytes) -> str:
     """The character set of a text that is not UTF-8.
 
     Raises:
-        NotRecognised: most of its characters are, but for ASCII.
+        NotRecognised: most of its characters are, but for ASCII, or Spark does not read it.
     """
     others = re.sub("[\0-\x7f]", "", content.decode("utf-8", "replace"))
     faults = others.count("\ufffd")
     if 2 * faults < len(others):
         raise NotRecognised(f"{faults:,} of its characters are not UTF-8, as others are: repair it")
+    if odd := re.search(rb"[\x80-\x9f]", content):  # control characters, which no text has
+        found = f"the byte 0x{odd[0].hex()}, as of {odd[0].decode('cp1252', 'replace')}"
+        raise NotRecognised(f"{found} in windows-1252, is not ISO-8859-1: {_CONVERT}")
     return "ISO-8859-1"
 
 
@@ -483,8 +487,7 @@ def list_files(uris: Iterable[str]) -> Listing:
         SourceNotReadable: there is nothing at a URI.
         StorageError: a store cannot be asked.
     """
-    found: dict[str, FoundFile] = {}
-    left_out: list[LeftOut] = []
+    found, left_out = dict[str, FoundFile](), list[LeftOut]()
     for uri in uris:
         files, others = _below(uri)
         found.update((file.uri, file) for file in files)
@@ -521,10 +524,8 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
             else "check the spelling; for a bucket, check endpoint and credentials in the "
             "environment as well",
         )
-    left_out = [
-        LeftOut(place.uri, f"only the first {MOST_FILES:,} files were looked at")
-        for _ in listed[MOST_FILES:]
-    ]
+    why = f"only the first {MOST_FILES:,} files were looked at"
+    left_out = [LeftOut(place.uri, why) for _ in listed[MOST_FILES:]]
     files = []
     for info in listed[:MOST_FILES]:
         reason = _not_readable(info)

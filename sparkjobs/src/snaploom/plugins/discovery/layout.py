@@ -24,11 +24,10 @@ from snaploom.plugins.discovery.paths import (
     date_piece,
     fit_weekdays,
     format_of,
-    is_numbered,
+    guess_of_names,
     may_be_days,
-    may_be_hours,
     parse_path,
-    part_of,
+    unit_of,
 )
 from snaploom.sources.files.globs import escape_glob
 
@@ -140,10 +139,7 @@ class Layout:
     @property
     def unit(self) -> Unit:
         """Precision of its times."""
-        forms = [piece.form for piece in self.pieces if piece.form is not None]
-        parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
-        found = [Unit(part) for part in parts] or [form.unit for form in forms[-1:]] or [Unit.DAY]
-        return min(found, key=list(Unit).index)
+        return unit_of(self.pieces)
 
 
 def layouts_of(
@@ -179,7 +175,12 @@ def layouts_of(
             guesses.update((file.uri, one.guess) for file, _ in one.members)
     named = with_names([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
     found = (
-        _with_guess(one, guesses.get(one.files[0].uri) or _guess_of_hours(one)) for one in named
+        _with_guess(
+            one,
+            next((guesses[f.uri] for f in one.files if f.uri in guesses), None)
+            or guess_of_names(one.pieces, one.values, one.times),
+        )
+        for one in named
     )
     return tuple(found), tuple(left_out)
 
@@ -200,23 +201,6 @@ def _with_guess(layout: Layout, guess: Guess | None) -> Layout:
     if guess is None:
         return layout
     return replace(layout, guess=replace(guess, what=f"{guess.what} of {layout.name}"))
-
-
-def _guess_of_hours(layout: Layout) -> Guess | None:
-    """The guess that numbers behind days are of parts, where they may be hours."""
-    places = [index for index, piece in enumerate(layout.pieces) if piece.kind is Kind.ANY]
-    if not layout.is_dated or layout.unit is not Unit.DAY or len(places) != 1:
-        return None
-    by_day: dict[datetime | None, set[str]] = defaultdict(set)
-    for time, values in zip(layout.times, layout.values, strict=True):
-        by_day[time].add(values[places[0]])
-    if is_numbered(layout.pieces, places[0]) or not may_be_hours(list(by_day.values())):
-        return None
-    return Guess(
-        "numbers behind the days in names", "numbers of parts", ("hours",),
-        "they may be times of the day, of which no day has every hour",
-        "write hours as 2024-05-31T14, or parts as `part-14`",
-    )  # fmt: skip
 
 
 # Dates of a series of files, which decide together.
@@ -280,6 +264,14 @@ def _series(
                 is_text = "/" in texts[0] or not is_number
                 others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
                 one.guess = _without_dates(odd) if odd else one.guess
+                continue
+            number = replace(piece, kind=Kind.ANY, orders=())
+            like = groups.get((place, data_format, (*pieces[:index], number, *pieces[index + 1 :])))
+            odd = next((parsed.values[index] for _, parsed in like or ()
+                        if len(parsed.values[index]) == len(texts[0])), "")  # fmt: skip
+            if odd and texts[0].isdecimal():  # 1960 beside 1970, or 0999 beside 2000
+                others[piece.orders] = Kind.ANY
+                one.guess = _without_dates(f"{odd} is no date, as {len(texts):,} others are")
         if not others and not fit_weekdays([path for _, path in members], one.forms):
             others = {WEEKDAYS: Kind.TEXT}
         units = {forms[0].unit for forms in one.forms.values() if forms}
@@ -510,12 +502,6 @@ def folder_name(layout: Layout) -> str:
     key = layout.files[0].key.split("/")
     folder = re.sub(r"[^A-Za-z0-9_]+", "_", key[-2] if len(key) > 1 else "")
     return "" if dates_in(folder) or "=" in "".join(key[-2:-1]) else folder
-
-
-def last_date(layout: Layout) -> int | None:
-    """The place of the piece that is the whole date of a file; None where there is none."""
-    places = [index for index, piece in enumerate(layout.pieces) if piece.kind is Kind.DATE]
-    return places[-1] if places else None
 
 
 def globs_of(layout: Layout, others: Iterable[FoundFile]) -> tuple[str, ...]:

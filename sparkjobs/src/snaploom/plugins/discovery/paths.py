@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import Protocol
 from snaploom.errors import StorageError
 from snaploom.models.shortforms import parse_pattern
 from snaploom.plugins.discovery.dates import DateForm, FoundDate, Orders, Unit, dates_in, orders_of
-from snaploom.plugins.discovery.foundfiles import FoundFile
+from snaploom.plugins.discovery.foundfiles import FoundFile, Guess
 from snaploom.policy.fileformats import known_formats
 
 # Days and hours in names of files: `2026/02/visits-03.parquet`, `visits-2026-02-03-14.csv`.
@@ -37,7 +37,7 @@ def date_piece(paths: Sequence[ParsedPath]) -> tuple[int, str] | None:
     """
     pieces = paths[0].pieces
     numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]
-    parts = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    parts = [piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE]
     forms = [piece.form for piece in pieces if piece.form is not None]
     is_month = parts == ["year", "month"] if not forms else not parts and all(
         form.unit is Unit.MONTH and not form.has_names for form in forms
@@ -62,30 +62,13 @@ def date_piece(paths: Sequence[ParsedPath]) -> tuple[int, str] | None:
 def may_be_days(paths: Sequence[ParsedPath]) -> bool:
     """Whether a number beside the year may be the month, week or day, and not that of a part."""
     pieces = paths[0].pieces
-    for index, piece in enumerate(pieces):
-        texts = {path.values[index] for path in paths}
-        if piece.kind is Kind.ANY and not is_numbered(pieces, index) and len(texts) > 1 and all(
-            re.fullmatch("[0-9]{1,3}", text) and int(text) <= _DAYS_OF_A_YEAR for text in texts
-        ):  # fmt: skip
-            return max(map(int, texts)) >= FEWEST_FILES
-    return False
-
-
-def may_be_hours(by_day: Sequence[set[str]]) -> bool:
-    """Whether numbers behind days may be times of the day, and not those of parts counted from 1.
-
-    Those of each day are given, none of which has all hours.
-    """
-    texts = set().union(*by_day)
-    if not all(re.fullmatch("([01][0-9]|2[0-3])([0-5][0-9])?", text) for text in texts):
-        return False
-    numbers = [set(map(int, some)) for some in by_day]
-    are_counted = all(min(some) < 2 and max(some) - min(some) < len(some) for some in numbers)
-    is_clear = are_counted and (len(numbers) > 1 or max(map(len, texts)) > 2)
-    return max(map(len, numbers)) >= FEWEST_FILES and not is_clear
-
-
-_DAYS_OF_A_YEAR = 366
+    return any(
+        len(texts) > 1
+        and all(re.fullmatch("[0-9]{1,3}", text) and int(text) <= 366 for text in texts)
+        for place, piece in enumerate(pieces)
+        if piece.kind is Kind.ANY and not is_numbered(pieces, place)
+        for texts in [{path.values[place] for path in paths}]
+    )
 
 
 def is_numbered(pieces: Sequence[Piece], place: int) -> bool:
@@ -105,6 +88,65 @@ def _are_days(by_month: Mapping[datetime, set[int]]) -> bool:
     is_repeated = len(sets) > 1 and all(days == sets[0] for days in sets)
     has_gaps = any(len(days) < max(days) for days in sets)
     return has_gaps and not is_repeated and max(map(len, sets)) >= FEWEST_FILES
+
+
+def guess_of_names(
+    pieces: Sequence[Piece], values: Sequence[Sequence[str]], times: Sequence[datetime | None]
+) -> Guess | None:
+    """The guess about what else dates in names may mean, or numbers beside them."""
+    unit, place = unit_of(pieces), date_place(pieces)
+    if times[0] is None:
+        return None
+    two = [
+        (one[place], one[other])
+        for other, piece in enumerate(pieces)
+        if place is not None and piece.form and piece.form.unit is unit is Unit.DAY
+        for one, time in zip(values, times, strict=True)
+        if piece.form.instant(one[other]) != time
+    ]
+    if two:
+        change = "write the capture of the other one as `fieldName`"
+        return Guess("dates in names", f"the last, as {two[0][0]}", two[0][1:], "two days", change)
+    is_time = place is not None and unit in (Unit.HOUR, Unit.SECOND)
+    behind = pieces[place + 1].text if place is not None and is_time else ""
+    if offset := re.match("[+-](?!00)[0-9]{2}[-:_]?[0-9]{2}(?![0-9])", behind):
+        change = "set `defaultTimezone` in sources.yaml, and begin the interval accordingly"
+        why = "names have an offset"
+        return Guess("times in names", "those of UTC", (f"of {offset[0]}",), why, change)
+    places = [n for n, piece in enumerate(pieces) if piece.kind is Kind.ANY]
+    if not places or any(is_numbered(pieces, n) for n in places):
+        return None
+    by_time: dict[datetime | None, set[str]] = defaultdict(set)
+    for time, one in zip(times, values, strict=True):
+        by_time[time].add(re.sub("[-_. ]", "", "".join(one[n] for n in places)))
+    numbers, form = list(by_time.values()), _NUMBERS_WITHIN.get(unit, "x")
+    longest = max(map(len, numbers))
+    if longest < 2 or not all(re.fullmatch(form, text) for some in numbers for text in some):
+        return None
+    if unit is not Unit.DAY:
+        is_open, finer = longest >= FEWEST_FILES, "days"
+        why = f"no number is too large for a day of the {unit}"
+    else:
+        are_counted, has_minutes = _are_counted(numbers), len(min(numbers[0])) > 2
+        is_clear = are_counted and (len(numbers) > 1 or has_minutes)
+        is_open, finer = not is_clear and (longest >= FEWEST_FILES or not are_counted), "hours"
+        why = "they may be times of the day, of which no day has every hour"
+    change = "write days as 2024-05-31, hours as 2024-05-31T14, or parts as `part-14`"
+    what = f"numbers beside the {unit} in names"
+    return Guess(what, "numbers of parts", (finer,), why, change) if is_open else None
+
+
+_NUMBERS_WITHIN = {
+    Unit.DAY: "([01][0-9]|2[0-3])([0-5][0-9]){0,2}", Unit.WEEK: "[1-7]",
+    Unit.MONTH: "0?[1-9]|[12][0-9]|3[01]", Unit.QUARTER: "0?[1-9]|[1-8][0-9]|9[012]",
+}  # fmt: skip
+"""Numbers that may be hours or times of a day, or days of a longer period."""
+
+
+def _are_counted(numbers: Iterable[set[str]]) -> bool:
+    """Whether the numbers of each period are counted from 0 or 1."""
+    found = [set(map(int, some)) for some in numbers]
+    return all(min(some) < 2 and max(some) - min(some) < len(some) for some in found)
 
 
 # Paths in pieces: text, dates, values of folders, and parts that vary within one table.
@@ -159,7 +201,8 @@ class Piece:
 
     kind: Kind
     text: str
-    """Of TEXT the text; of others the name of the capture, which may be empty."""
+    """Of TEXT the text, of PART_OF_DATE year, quarter, month, week, day or hour; of others the
+    name of the capture, which may be empty."""
     form: DateForm | None = None
     orders: Orders = ()
     """Of a date whose form is not decided."""
@@ -175,21 +218,21 @@ class ParsedPath:
     @property
     def instant(self) -> datetime | None:
         """The time that its dates mean together; None without any."""
-        parts: dict[str, int] = {}
-        exact: datetime | None = None
-        for piece, value in zip(self.pieces, self.values, strict=True):
-            if piece.kind is Kind.DATE and piece.form is not None:
-                exact = piece.form.instant(value)
-            elif piece.kind is Kind.PART_OF_DATE:
-                is_name = not value.isdecimal()
-                parts[part_of(piece)] = (
-                    _NAMED.start(f"1970 {value}").month if is_name else int(value)
-                )
+        parts = {
+            piece.text: int(value) if value.isdecimal() else
+            _NAMED.start(f"1970 {value}").month
+            for piece, value in zip(self.pieces, self.values, strict=True)
+            if piece.kind is Kind.PART_OF_DATE
+        }  # fmt: skip
+        place = date_place(self.pieces)
+        form = None if place is None else self.pieces[place].form
         try:
-            if exact is not None:
-                return exact.replace(
-                    day=parts.get("day", exact.day), hour=parts.get("hour", exact.hour)
-                )
+            if place is not None and form is not None:
+                exact = form.instant(self.values[place])
+                if exact and form.unit is Unit.MONTH:
+                    exact = exact.replace(day=parts.get("day", 1))
+                is_day = exact and form.unit is Unit.DAY
+                return exact.replace(hour=parts.get("hour", 0)) if exact and is_day else exact
             if "year" not in parts:
                 return None
             if "week" in parts:
@@ -200,6 +243,34 @@ class ParsedPath:
             )
         except ValueError:
             return None
+
+
+_WITHIN = {Unit.MONTH: "day", Unit.DAY: "hour"}
+"""The part of a date that a number in a name may add to a whole date of a unit."""
+
+
+def date_place(pieces: Sequence[Piece]) -> int | None:
+    """The place of the whole date: the last of the finest unit; None without any.
+
+    None as well where parts of a date make a finer one: `2026/02/03/budget_2026.csv`.
+    """
+    finest = list(Unit)
+    units = [(-finest.index(piece.form.unit), place)
+             for place, piece in enumerate(pieces) if piece.form is not None]  # fmt: skip
+    parts = {piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE}
+    fineness, place = max(units, default=(0, None))
+    has_finer = "year" in parts and any(finest.index(Unit(part)) < -fineness for part in parts)
+    return None if has_finer else place
+
+
+def unit_of(pieces: Sequence[Piece]) -> Unit:
+    """Precision of the dates of paths; a day without any."""
+    place = date_place(pieces)
+    form = None if place is None else pieces[place].form
+    parts = [piece.text for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    if form is not None:
+        parts = [form.unit, *(part for part in parts if part == _WITHIN.get(form.unit))]
+    return min(map(Unit, parts), key=list(Unit).index, default=Unit.DAY)
 
 
 def format_of(file: FoundFile) -> str | None:
@@ -218,11 +289,6 @@ def format_of(file: FoundFile) -> str | None:
 
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
 """Formats by the first bytes of a file."""
-
-
-def part_of(piece: Piece) -> str:
-    """Return the part of a date that a piece is: year, quarter, month, week, day or hour."""
-    return piece.text
 
 
 def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({})) -> ParsedPath:

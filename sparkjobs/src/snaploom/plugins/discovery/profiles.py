@@ -19,25 +19,32 @@ from snaploom.models.datasource import (
     SnapshotSettings,
 )
 from snaploom.plugins.discovery.dates import (
+    BOOLEAN,
+    DATE,
     DOUBLE,
+    LONG,
     MOST_DAYS,
     STRING,
+    TIMESTAMP,
+    UNSIGNED,
     ColumnDates,
     ColumnType,
     Family,
     Unit,
     column_dates,
 )
-from snaploom.plugins.discovery.foundfiles import LeftOut, refuse_secret
+from snaploom.plugins.discovery.foundfiles import NULL_TEXTS, LeftOut, refuse_secret
 from snaploom.plugins.discovery.layout import Layout, TableFolder
 from snaploom.plugins.discovery.names import column_words, common_prefix, nouns
 from snaploom.plugins.discovery.scratch import (
     SNAPSHOT,
     AskDatabase,
     Rows,
+    Scratch,
     Values,
     distinct_values,
     is_unique,
+    text,
 )
 from snaploom.sources.databases.declared import DeclaredKey, table_parts
 from snaploom.sources.databases.drivers import DATABASES, HOST
@@ -304,6 +311,8 @@ class SourceProfile:
     """As a database declares them."""
     null_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of columns of CSV the texts that stand for no value, and are none of the column's type."""
+    mixed: frozenset[str] = frozenset()
+    """Columns that have several types in its files."""
 
     @cached_property
     def prefix(self) -> str:
@@ -443,3 +452,106 @@ def _dates(kind: ColumnType, values: Values) -> ColumnDates | None:
     other = f"SELECT k0 FROM {values.keys} WHERE k0 <> date_trunc('day', k0) ORDER BY k0 LIMIT 1"
     found = values.rows.scratch.arrow(f"({days}) UNION ALL ({other})").column(0)
     return column_dates(kind, found)
+
+
+# Types that hold all values of columns of text.
+
+_WHOLE = "CAST(TRY_CAST({0} AS {1}) AS VARCHAR) = {0}"
+FITS = {
+    LONG: _WHOLE.format("{0}", "BIGINT"),
+    UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
+    # A whole number without a point is one of DOUBLE only where that holds all of its digits.
+    DOUBLE: (
+        "regexp_full_match({0}, "
+        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
+        " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
+        " AND isfinite(TRY_CAST({0} AS DOUBLE))"
+        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
+    ),
+    DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
+    TIMESTAMP: (
+        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:"
+        "[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
+        " AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"
+    ),
+    BOOLEAN: "{0} IN ('true', 'false', 'TRUE', 'FALSE', 'True', 'False')",
+}  # fmt: skip
+"""For each type, the best first, whether it holds a text."""
+SQL_TYPES = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
+"""Types of DuckDB as which the values of keys are compared."""
+_FIRST_ROWS = 10_000
+"""Rows by which most types are ruled out."""
+_SHOWN = {LONG: "whole numbers", DOUBLE: "numbers", DATE: "dates", TIMESTAMP: "times"}
+_FEWEST_OTHERS = 2
+"""Values of a type from which one other value is an exception."""
+
+
+def typed_texts(
+    scratch: Scratch, table: str, names: Sequence[str]
+) -> tuple[list[tuple[str, ColumnType, str]], dict[str, tuple[str, ...]], list[str]]:
+    """Columns with the types that hold all of their values but texts for no value; these; notes."""
+    columns, null_texts, notes = [], {}, []
+    for place, name in enumerate(names):
+        kind, nulls, other = _type_of(scratch, table, f"c{place}")
+        if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
+            kind, nulls = STRING, ()
+        value, sql = f"c{place}", SQL_TYPES.get(kind)
+        if nulls:
+            null_texts[name] = nulls
+            value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
+        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if kind is STRING else ""
+        columns.append((name, kind, own))
+        notes += [_FOR_ONE_ROW.format(name, other)] if other else []
+    return columns, null_texts, notes
+
+
+_FOR_ONE_ROW = "{} is text for one row only: all other values are {}"
+
+
+def note_of_text(scratch: Scratch, table: str, column: str, name: str) -> str:
+    """The note about a column of text that is no text but for a value or two; else empty."""
+    kind, nulls, other = _type_of(scratch, table, column)
+    if nulls and kind in _SHOWN:
+        return f"{name} is text for {', '.join(nulls)} only: all other values are {_SHOWN[kind]}"
+    return _FOR_ONE_ROW.format(name, other) if other else ""
+
+
+def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
+    """The best type of a column, and the texts for no value without which it would be none.
+
+    Of text also the type that all values but one have; empty where more than one are of no type.
+    """
+    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
+    nulls = ", ".join(map(text, NULL_TEXTS))
+    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in FITS.items()}
+    asked = ", ".join(
+        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
+    )
+    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
+    exception = ""
+    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
+        if int(str(count)) > 1:
+            continue
+        given = f"FROM {table} WHERE {column} IS NOT NULL"
+        others = tuple(str(row[0]) for row in scratch.all(
+            f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {len(NULL_TEXTS) + 1}"
+        ))  # fmt: skip
+        fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
+        if set(others) <= set(NULL_TEXTS) and fitting:
+            return kind, others, ""
+        if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
+            rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
+            exception = _SHOWN.get(kind, "") if rows == 1 else ""
+    return STRING, (), exception
+
+
+def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
+    """Whether numbers with a point are codes, as 11.10 beside 11.01: a fraction identifies none."""
+    words = column_words(name)
+    odd = f"regexp_full_match({column}, '[0-9]+[.][0-9]+') IS NOT TRUE"
+    digits = f"length(split_part({column}, '.', 2))"
+    (row,) = scratch.all(
+        f"SELECT min({digits}) = max({digits}), count(*) FILTER ({odd}) FROM {table} "
+        f"WHERE {column} IS NOT NULL"
+    )
+    return words.has_id and row == (True, 0)

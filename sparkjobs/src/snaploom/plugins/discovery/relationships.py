@@ -433,8 +433,8 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
         and not target.nulls
         and target.values.distinct > 1
         and names_own_table(target, parent)
-        and scratch.combined([target.values, parent.snapshot]).distinct
-        >= (1 - MOST_REPEATED) * len(target.values)
+        and len(target.values) - scratch.combined([target.values, parent.snapshot]).distinct
+        <= max(1, MOST_REPEATED * len(target.values))
     )
 
 

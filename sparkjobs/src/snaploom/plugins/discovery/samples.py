@@ -14,9 +14,10 @@ import duckdb
 from snaploom.errors import StorageError
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
+from snaploom.models.shortforms import MONTH_NAME
 from snaploom.plugins.discovery import typedfiles
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
-from snaploom.plugins.discovery.dates import Unit
+from snaploom.plugins.discovery.dates import STRING, Unit
 from snaploom.plugins.discovery.foundfiles import (
     ALL_BYTES,
     LEAST_BYTES,
@@ -49,10 +50,15 @@ from snaploom.plugins.discovery.profiles import (
     ForeignKey,
     ReadTable,
     SourceProfile,
+    note_of_text,
 )
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
+from snaploom.plugins.discovery.textfiles import (
+    GUESSED_HEADER,
+    NO_HEADER,
+    profile_text,
+)
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 
@@ -84,39 +90,54 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
     return tuple(found)
 
 
-def with_guesses_of_years(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
-    """Profiles, with a guess where names of sources of the same columns differ beside a year.
+def with_guesses_of_series(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
+    """Profiles, with a guess where sources of the same columns may be one.
 
-    That may be the name of a month that is not known here, or `H1`.
+    Their names differ in a year and more, as the name of a month that is not known here or `H1`,
+    or only in numbers, months and forms of dates: `sales_1Q24`, `sales_v2`, sheets of months.
     """
     groups: dict[object, list[str]] = defaultdict(list)
-    keys = {profile.name: _beside_year(profile) for profile in profiles}
+    keys = {profile.name: _series_of(profile) for profile in profiles}
     for name, key in keys.items():
         groups[key].append(name)
     for profile in profiles:
-        same = groups[keys[profile.name]]
-        if keys[profile.name] is None or len(same) == 1 or profile.name != same[0]:
+        layout, same = profile.origin, groups[keys[profile.name]]
+        if not isinstance(layout, Layout) or len(same) == 1 or profile.name != same[0]:
             yield profile
             continue
-        assert isinstance(profile.origin, Layout)
-        guess = Guess(
-            f"dates in names of {', '.join(same[:3])}{', ...' * (len(same) > 3)}",
-            "the year",
-            ("months or other parts of it",),
-            f"{len(same)} sources with the same columns, whose names differ beside the year",
-            "write dates as 2024-05 or 2024Q2 in all names",
-        )
-        yield replace(profile, origin=replace(profile.origin, guess=guess))
+        shown = f"{', '.join(same[:3])}{', ...' * (len(same) > 3)}"
+        count = f"{len(same)} sources with the same columns, whose names differ"
+        guess = (
+            Guess(f"dates in names of {shown}", "the year", ("months or other parts of it",),
+                  f"{count} beside the year", "write dates as 2024-05 or 2024Q2 in all names")
+            if _is_of_years(layout) else
+            Guess(f"rows of {shown}", "of sources of their own", ("of one",),
+                  f"{count} in numbers, months or forms of dates only",
+                  "write dates as 2024-05-31, and numbers as `part-1`, in all names")
+        )  # fmt: skip
+        yield replace(profile, origin=replace(layout, guess=layout.guess or guess))
 
 
-def _beside_year(profile: SourceProfile) -> object:
-    """Common properties of sources that may be parts of a year; None for other sources."""
+def _is_of_years(layout: Layout) -> bool:
+    return layout.is_dated and layout.unit is Unit.YEAR
+
+
+def _series_of(profile: SourceProfile) -> object:
+    """Common properties of sources that may be parts of a series."""
     layout = profile.origin
-    if not isinstance(layout, Layout) or not layout.is_dated or layout.unit is not Unit.YEAR:
-        return None
+    if not isinstance(layout, Layout):
+        return profile.name
     columns = tuple(column.name.casefold() for column in profile.columns)
-    kinds = tuple(piece.kind for piece in layout.pieces)
-    return layout.files[0].place.uri, layout.data_format, columns, kinds, layout.snapshots
+    of_all = layout.files[0].place.uri, layout.data_format, columns
+    if _is_of_years(layout):
+        return *of_all, tuple(piece.kind for piece in layout.pieces), layout.snapshots
+    texts = [piece.text for piece in layout.pieces if piece.kind is Kind.TEXT]
+    table = layout.table.name if layout.table else ""
+    return *of_all, _VARYING.sub("", f"{''.join(texts)} {table}")
+
+
+_VARYING = re.compile(rf"(?<![^\W\d_]){MONTH_NAME}(?![^\W\d_])|[\W\d_]")
+"""Letters that vary in names of one series, and those between words."""
 
 
 def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
@@ -247,7 +268,7 @@ def profiles_of(
             work = partial(_of_database, look.scratch, address, each, names)
             look.keep(f"{address.uri} {each.reference}", "a table", work)
     known = map(with_snapshot_column, _with_known_parents(look.profiles))
-    return tuple(with_guesses_of_years(tuple(known))), tuple(look.left_out)
+    return tuple(with_guesses_of_series(tuple(known))), tuple(look.left_out)
 
 
 class _Look:
@@ -281,10 +302,19 @@ class _Look:
                  if uri == layout.files[-1].uri}  # fmt: skip
         is_numbered = table.options.get("header") == "false"
         is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
+        notes = [
+            note_of_text(
+                self.scratch, profile.snapshot.rows.table, column.values.columns[0], column.name
+            )
+            for column in profile.columns
+            if column.type == STRING and column.values.columns
+        ]
         return replace(
             profile,
             format_options=table.options,
-            notes=(NO_HEADER,) * is_numbered + (GUESSED_HEADER,) * is_guess,
+            notes=(NO_HEADER,) * is_numbered
+            + (GUESSED_HEADER,) * is_guess
+            + (*filter(None, notes),),
             primary_key=table.primary_key,
             foreign_keys=tuple(
                 ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)

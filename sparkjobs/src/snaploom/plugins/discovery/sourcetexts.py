@@ -20,9 +20,9 @@ from snaploom.models.fieldtransformer import (
 from snaploom.models.shortforms import MONTHS
 from snaploom.plugins.discovery import dates
 from snaploom.plugins.discovery.foundfiles import FoundFile
-from snaploom.plugins.discovery.layout import Layout, TableFolder, globs_of, last_date
+from snaploom.plugins.discovery.layout import Layout, TableFolder, globs_of
 from snaploom.plugins.discovery.names import words_of
-from snaploom.plugins.discovery.paths import Kind
+from snaploom.plugins.discovery.paths import Kind, date_place
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.globs import escape_glob
@@ -78,27 +78,33 @@ def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
     gaps = [later - earlier for earlier, later in pairwise(times)]
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
-    smallest = min(gaps, default=_DAY)
-    if unit is dates.Unit.YEAR or smallest >= 365 * _DAY:
-        return Interval(
-            _midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year"
-        )
-    if unit is dates.Unit.QUARTER:
-        return Interval(_midnight(times[0]), TimeOffset(month=3), f"{count}, one a quarter")
-    if unit is dates.Unit.MONTH or smallest >= 28 * _DAY:
-        return Interval(
-            _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
-        )
+    smallest, midnight = min(gaps, default=_DAY), _midnight(times[0])
     are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
+    weeks = smallest // (7 * _DAY) if are_weeks and len(gaps) > 1 and len(set(gaps)) == 1 else 1
+    for fits, start, months, length, text in (
+        (unit is dates.Unit.YEAR or smallest >= 365 * _DAY, midnight.replace(month=1, day=1), 12,
+         TimeOffset(year=1), "one a year"),
+        (unit is dates.Unit.QUARTER, midnight, 3, TimeOffset(month=3), "one a quarter"),
+        (unit is dates.Unit.MONTH or (smallest >= 28 * _DAY and weeks == 1),
+         midnight.replace(day=1), 1, TimeOffset(month=1), "one a month"),
+    ):  # fmt: skip
+        # An output has one snapshot an interval: others in it would never be published.
+        taken = {(12 * time.year + time.month - start.month) // months for time in times}
+        if fits and len(taken) == len(times):
+            return Interval(start, length, f"{count}, {text}")
     if unit is dates.Unit.WEEK or are_weeks:
-        return Interval(_midnight(times[0]), TimeOffset(week=1), f"{count}, one a week")
+        often = "one a week" if weeks == 1 else f"one every {weeks} weeks"
+        return Interval(midnight, TimeOffset(week=weeks), f"{count}, {often}")
     if smallest >= _DAY:
-        return Interval(_midnight(times[0]), TimeOffset(day=1), f"{count}, one a day at most")
+        return Interval(midnight, TimeOffset(day=1), f"{count}, one a day at most")
     if smallest >= timedelta(hours=1):
         start = times[0].replace(minute=0, second=0, microsecond=0)
         return Interval(start, TimeOffset(hour=1), f"{count}, one an hour at most")
     start = times[0].replace(second=0, microsecond=0)
-    return Interval(start, TimeOffset(minute=1), f"{count}, several an hour")
+    for length, seconds in ((TimeOffset(minute=1), 60), (TimeOffset(second=1), 1)):
+        if len({(time - start) // timedelta(seconds=seconds) for time in times}) == len(times):
+            return Interval(start, length, f"{count}, several an hour")
+    return Interval(start, TimeOffset(nano=1_000_000), f"{count}, several a second")
 
 
 def _midnight(time: datetime) -> datetime:
@@ -217,6 +223,9 @@ def _of_values(
         nulls = ", ".join(f"'{each}'" for each in profile.null_texts.get(column.name, ()))
         if nulls:
             cast = f"CAST(CASE WHEN value NOT IN ({nulls}) THEN value END AS {_SQL[column.type]})"
+        elif column.name in profile.mixed:
+            cast = f"CAST(CAST(value AS string) AS {_SQL.get(column.type, 'string')})"
+        if nulls or column.name in profile.mixed:
             one = TransformerSelector(coordinate_include_regex=f"^{re.escape(column.name)}$")
             selectors[cast.replace("\\", "\\\\")].append(one)
     changes = tuple(
@@ -259,7 +268,7 @@ def declared_source(
         query = _time_query(origin, captures)
         snapshot = READ_NOW if query else _captured_snapshot(origin, captures)
     files = _files(profile, origin, captures, snapshot, listed)
-    if profile.null_texts and files.schema_fields is not None:
+    if profile.mixed or (profile.null_texts and files.schema_fields is not None):
         files = files.model_copy(update={"field_transformers": (f"{name}-values",)})
     return DeclaredSource(profile, name, files, query)
 
@@ -309,7 +318,7 @@ def _files(
 
 
 def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> datasource.SnapshotSettings:
-    place = last_date(layout)
+    place = date_place(layout.pieces)
     form = None if place is None else layout.pieces[place].form
     if form is None:
         return READ_NOW
@@ -381,7 +390,7 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
         layout.pieces[c.piece].text: _month(c.name) if _is_named(layout, c.piece) else c.name
         for c in captures if layout.pieces[c.piece].kind is Kind.PART_OF_DATE
     }  # fmt: skip
-    place = last_date(layout)
+    place = date_place(layout.pieces)
     form = None if place is None else layout.pieces[place].form
     if form is not None:
         name = next(capture.name for capture in captures if capture.piece == place)

@@ -25,7 +25,7 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
-    NULL_TEXTS,
+    LONGEST_NAME,
     CsvFormat,
     NotRecognised,
     another_width,
@@ -38,9 +38,15 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout
-from snaploom.plugins.discovery.names import column_words
 from snaploom.plugins.discovery.paths import Kind
-from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
+from snaploom.plugins.discovery.profiles import (
+    FITS,
+    SQL_TYPES,
+    SourceProfile,
+    column_profiles,
+    may_be_whole,
+    typed_texts,
+)
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_line, object_file
 
@@ -48,6 +54,7 @@ from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_li
 
 NO_HEADER = "there is no header: names of columns are numbers, give them their own"
 GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
+GUESSED_CHARSET = "a guess: its character set is ISO-8859-1, since it is not UTF-8"
 QUOTES_AS_TEXT = "quotes are characters of its values, none of which is in quotes"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
@@ -100,6 +107,8 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
             except UnicodeDecodeError:
                 return _unpacked(part, number, folder, meter, other_encoding(content))
             target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
+            if encoding == "ISO-8859-1":
+                other_encoding(content)
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
         is_whole = size < part.limit or not source.read(1)
@@ -227,7 +236,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         own = [f"c{places[name.casefold()]}" for name in header]
         _load_csv(scratch, table, own, group, form)
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
-    columns, null_texts, notes = _typed(scratch, table, list(names.values()))
+    columns, null_texts, notes = typed_texts(scratch, table, list(names.values()))
     has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
     if form.escape == '"' and scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"):
         form = replace(form, quote=_quote(texts, form.separator))
@@ -236,6 +245,8 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         notes.append(NO_HEADER)
     if form.is_guess:
         notes.append(GUESSED_HEADER)
+    if form.encoding == "ISO-8859-1":
+        notes.append(GUESSED_CHARSET)
     if form.made_up:
         notes.append("its header has names that are empty or stand twice: Spark numbers them")
     return _Table(
@@ -314,109 +325,22 @@ def _load_csv(
         )
 
 
-# Types that hold all values of columns of text.
-
-_WHOLE = "CAST(TRY_CAST({0} AS {1}) AS VARCHAR) = {0}"
-_IS = {
-    LONG: _WHOLE.format("{0}", "BIGINT"),
-    UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
-    # A whole number without a point is one of DOUBLE only where that holds all of its digits.
-    DOUBLE: (
-        "regexp_full_match({0}, "
-        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
-        " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
-        " AND isfinite(TRY_CAST({0} AS DOUBLE))"
-        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
-    ),
-    DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
-    TIMESTAMP: (
-        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:"
-        "[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
-        " AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"
-    ),
-    BOOLEAN: "{0} IN ('true', 'false', 'TRUE', 'FALSE', 'True', 'False')",
-}  # fmt: skip
-"""For each type, the best first, whether it holds a text."""
-_SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
-_FIRST_ROWS = 10_000
-"""Rows by which most types are ruled out."""
-_SHOWN = {LONG: "whole numbers", DOUBLE: "numbers", DATE: "dates", TIMESTAMP: "times"}
-_FEWEST_OTHERS = 2
-"""Values of a type from which one other value is an exception."""
-
-
-def _typed(
-    scratch: Scratch, table: str, names: Sequence[str]
-) -> tuple[list[tuple[str, ColumnType, str]], dict[str, tuple[str, ...]], list[str]]:
-    """Columns with the types that hold all of their values but texts for no value; these; notes."""
-    columns, null_texts, notes = [], {}, []
-    for place, name in enumerate(names):
-        kind, nulls, other = _type_of(scratch, table, f"c{place}")
-        if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
-            kind, nulls = STRING, ()
-        value, sql = f"c{place}", _SQL.get(kind)
-        if nulls:
-            null_texts[name] = nulls
-            value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
-        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if kind is STRING else ""
-        columns.append((name, kind, own))
-        if other:
-            notes.append(f"{name} is text for one row only: all other values are {other}")
-    return columns, null_texts, notes
-
-
-def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
-    """The best type of a column, and the texts for no value without which it would be none.
-
-    Of text also the type that all values but one have; empty where more than one are of no type.
-    """
-    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
-    nulls = ", ".join(map(text, NULL_TEXTS))
-    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in _IS.items()}
-    asked = ", ".join(
-        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
-    )
-    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
-    exception = ""
-    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
-        if int(str(count)) > 1:
-            continue
-        given = f"FROM {table} WHERE {column} IS NOT NULL"
-        others = tuple(str(row[0]) for row in scratch.all(
-            f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {len(NULL_TEXTS) + 1}"
-        ))  # fmt: skip
-        fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
-        if set(others) <= set(NULL_TEXTS) and fitting:
-            return kind, others, ""
-        if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
-            rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
-            exception = _SHOWN.get(kind, "") if rows == 1 else ""
-    return STRING, (), exception
-
-
-def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:
-    """Whether numbers with a point are codes, as 11.10 beside 11.01: a fraction identifies none."""
-    words = column_words(name)
-    odd = f"regexp_full_match({column}, '[0-9]+[.][0-9]+') IS NOT TRUE"
-    digits = f"length(split_part({column}, '.', 2))"
-    (row,) = scratch.all(
-        f"SELECT min({digits}) = max({digits}), count(*) FILTER ({odd}) FROM {table} "
-        f"WHERE {column} IS NOT NULL"
-    )
-    return words.has_id and row == (True, 0)
-
-
 # JSON: every key of every record, down to the last one.
 
-_DEEPEST = 50
-"""Objects and arrays in others."""
+_DEEPEST = 12
+"""Objects and arrays in others that are declared: what is deeper is its text."""
+_MOST_BRACKETS = 900
+"""In such a text; Spark reads a thousand levels."""
 _FEWEST_KEYS = 3
 _OF_ALL = 0.5
 """Share of objects with the commonest key up to which keys differ, as those of maps do."""
 
 
 def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
-    form = json_format(texts[0].head)
+    form = min((json_format(each.head) for each in texts), key=lambda each: each.is_lines)
+    for each in texts:
+        if each.encoding != "UTF-8":
+            raise NotRecognised(f"{each.part.file.key} is not UTF-8, as JSON is: convert it")
     if not form.is_lines and not all(each.is_whole for each in texts):
         raise NotRecognised("one document of JSON that is too large for init: write lines")
     groups: dict[str, list[_Text]] = {}
@@ -436,11 +360,12 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
             raise NotRecognised(_not_json(str(error), texts)) from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
-    if "unstructured" in groups and scratch.all(
-        f"SELECT 1 FROM {table} GROUP BY {FILE} HAVING count(*) > 1 AND {FILE} IN "
-        f"({', '.join(each.path.name.rpartition('-')[2] for each in groups['unstructured'])})"
-    ):  # fmt: skip
-        raise NotRecognised("several documents of JSON in a file that are no lines")
+    many = {int(str(row[0])) for row in scratch.all(
+        f"SELECT {FILE} FROM {table} GROUP BY {FILE} HAVING count(*) > 1")}  # fmt: skip
+    for each in groups.get("unstructured", ()):
+        if int(each.path.name.rpartition("-")[2]) in many:
+            why = "has several documents of JSON, which are no lines in all files: write lines"
+            raise NotRecognised(f"{each.part.file.key} {why}")
     names = [str(row[0]) for row in scratch.all(
         "SELECT k FROM (SELECT unnest(json_keys(v)) AS k, generate_subscripts(json_keys(v), 1) "
         f"AS n, rowid AS r FROM {table}) GROUP BY k ORDER BY min(ROW(r, n))"
@@ -476,7 +401,7 @@ def _has_records_by_key(types: Sequence[DataType]) -> bool:
 
 def _not_json(message: str, texts: Sequence[_Text]) -> str:
     """The message of DuckDB about a file, which it counts from the second record on."""
-    found = re.search(r'in file "[^"]*-([0-9]+)", .* (?:line|value) ([0-9]+): (.*)', message)
+    found = re.search(r'in file "[^"]*-([0-9]+)", .*[ /](?:line|value) ([0-9]+): (.*)', message)
     if found is None:
         return f"not JSON: {message.partition(chr(10))[0][:200]}"
     name = next(each.part.file.key for each in texts if each.path.name.endswith(f"-{found[1]}"))
@@ -510,7 +435,7 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
     A path whose values are all NULL has none.
     """
     asked = ", ".join(
-        f"count(*) FILTER (CASE WHEN k {which} THEN {_IS[kind].format('t')} END)"
+        f"count(*) FILTER (CASE WHEN k {which} THEN {FITS[kind].format('t')} END)"
         for kind, which in _OF_JSON.items()
     )
     types: dict[str, ColumnType] = {}
@@ -531,8 +456,12 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
                 objects[path] = int(count)
     if not objects and not lists:
         return types
-    if depth > _DEEPEST:
-        raise NotRecognised("values are nested too deeply")
+    if depth == _DEEPEST:
+        brackets = "coalesce(max(length(regexp_replace(v::VARCHAR, '[^{[]', '', 'g'))), 0)"
+        if any(scratch.number(f"SELECT {brackets} FROM ({query})") > _MOST_BRACKETS
+               for query in queries):  # fmt: skip
+            raise NotRecognised("values are nested too deeply")
+        return types
     nested = _nested_types(scratch, " UNION ALL ".join(queries), objects, lists, depth + 1)
     return types | {path: ColumnType(kind, Family.OTHER) for path, kind in nested.items()}
 
@@ -556,7 +485,8 @@ def _nested_types(
     maps = {path for path, own in keys.items() if len(own) >= _FEWEST_KEYS
             and max(own.values()) <= _OF_ALL * objects[path]}  # fmt: skip
     structs = {path: own for path, own in keys.items() if path not in maps
-               and 0 < len({key.casefold() for key in own}) == len(own)}  # fmt: skip
+               and 0 < len({key.casefold() for key in own}) == len(own)
+               and all(0 < len(key) <= LONGEST_NAME for key in own)}  # fmt: skip
     refuse_width(max(map(len, structs.values()), default=0))
     query = (
         f"SELECT p || CASE WHEN p IN {_listed(structs)} THEN '/' || replace(replace(k, '~', '~0'), "
@@ -593,5 +523,5 @@ def _escaped(key: str) -> str:
 def _json_value(value: str, name: str, kind: ColumnType) -> str:
     if kind.family is Family.OTHER and not may_be_whole(name, kind):
         return ""
-    sql = "DOUBLE" if kind is DOUBLE else _SQL.get(kind, "VARCHAR")
+    sql = "DOUBLE" if kind is DOUBLE else SQL_TYPES.get(kind, "VARCHAR")
     return f"CAST({value}->>'$' AS {sql})"

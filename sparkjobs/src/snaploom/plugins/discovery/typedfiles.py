@@ -1,8 +1,9 @@
 """Files that have types of their own: their rows, or evenly spread parts of them."""
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,7 +31,8 @@ from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, AskedTable, Rows,
 from snaploom.policy.fileformats import format_of, known_formats
 from snaploom.sources.databases.declared import table_parts
 from snaploom.sources.databases.drivers import DATABASES
-from snaploom.types.arrow import plain
+from snaploom.types.arrow import plain, spark_type
+from snaploom.types.schemas import Simple
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
 
@@ -124,12 +126,24 @@ class _OpenFile:
 
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
+    for column in map(opened.schema.column, range(len(opened.schema))):
+        kind = column.logical_type.to_json()
+        for remedy in (each for mark, each in _REMEDIES.items() if re.search(mark, kind)):
+            raise NotRecognised(f"column {column.path}: Spark has no type for {remedy}")
 
     def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
         groups = spread(range(opened.num_row_groups), share)
         yield from opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
 
     return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches)
+
+
+_REMEDIES = {
+    '"nanoseconds"': "times in nanoseconds: write microseconds, as by coerce_timestamps='us'",
+    '"Time"': "times of day: write texts", '"Float16"': "fractions of two bytes: write float32",
+    '"precision":(39|[4-9][0-9])': "more than 38 digits: write texts",
+}  # fmt: skip
+"""Types of Parquet that Spark has not, each with its remedy."""
 
 
 def _orc(source: RangedFile) -> _OpenFile:
@@ -208,7 +222,10 @@ def profile_typed(
     schemas: list[pa.Schema] = []
     for part in parts:
         if table is None:
-            found = _READERS[part.data_format](object_file(part.file, meter))
+            try:
+                found = _READERS[part.data_format](object_file(part.file, meter))
+            except NotRecognised as error:
+                raise NotRecognised(f"{part.file.key}, {error}") from None
         else:
             found = _of_table(part, table, meter)
         refuse_width(len(found.schema))
@@ -235,7 +252,38 @@ def profile_typed(
         loading.columns
     ):
         known = max(known, loading.rows + 1)  # how many there are is not known
-    return loading.profile(name, origin, round(known * max(1.0, stored / max(1, read))), files)
+    in_all = round(known * max(1.0, stored / max(1, read)))
+    mixed = frozenset[str]() if table else _mixed(schemas, [part for part, _ in opened])
+    notes = tuple(f"{each} has several types in its files: it is read as one" for each in mixed)
+    profile = loading.profile(name, origin, in_all, files)
+    return replace(profile, mixed=mixed, notes=tuple(sorted(notes)))
+
+
+def _mixed(schemas: Sequence[pa.Schema], parts: Sequence[Part]) -> frozenset[str]:
+    """Columns that have types in some snapshots to which those in others do not widen.
+
+    Raises:
+        NotRecognised: no type holds the values of one, or Spark reads two types at once.
+    """
+    kinds: dict[str, dict[object, list[int]]] = {}
+    for place, one in ((n, each) for n, schema in enumerate(schemas) for each in schema):
+        kind = spark_type(pa.int32() if pa.types.is_null(one.type) else one.type)
+        known = kind.name if isinstance(kind, Simple) else type(kind)
+        places = kinds.setdefault(one.name, {}).setdefault(_WIDENED.get(known, known), [])
+        places.append(place)
+    found = {name: list(some.values()) for name, some in kinds.items() if len(some) > 1}
+    for name, some in found.items():
+        times = [{parts[at].snapshot for at in places} for places in some]
+        is_plain = all(isinstance(kind, str) and kind != "binary" for kind in kinds[name])
+        if not is_plain or sum(map(len, times)) > len(set().union(*times)):
+            given = (f"{schemas[at].field(name).type} in {parts[at].file.key}" for at, *_ in some)
+            raise NotRecognised(f"column {name} is {', '.join(given)}: write one type")
+    return frozenset(found)
+
+
+_WIDENED: dict[object, object] = {
+    **dict.fromkeys(("byte", "short", "integer"), "long"), "float": "double"
+}  # fmt: skip
 
 
 def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
@@ -296,7 +344,7 @@ class _Loading:
         try:
             found = pa.unify_schemas(list(schemas), promote_options="permissive")
         except pa.ArrowException:
-            found = schemas[0]
+            found = _common(schemas)
         self.columns: list[tuple[str, ColumnType, str]] = [
             (one.name, type_of_arrow(one.type), f"c{place}" if _is_kept(one) else "")
             for place, one in enumerate(found)
