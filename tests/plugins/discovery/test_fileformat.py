@@ -250,6 +250,11 @@ def test_codes_in_all_lines_leave_no_header(tmp_path: Path) -> None:
     assert (found.rows, [column.name for column in found.columns]) == (4, ["column_1", "column_2"])
 
 
+def test_indonesia_leaves_a_column_of_codes_its_name(tmp_path: Path) -> None:
+    found = profile(tmp_path, a__csv="ID,Name\nAE,Emirates\nID,Indonesia\n")
+    assert [column.name for column in found.columns] == ["ID", "Name"]
+
+
 def test_numbers_for_names_mean_nothing_elsewhere(tmp_path: Path) -> None:
     for name, most in (("a", 60), ("b", 40)):
         (tmp_path / f"{name}.csv").write_text("".join(f"{n},{n % 9}\n" for n in range(1, most)))

@@ -19,6 +19,7 @@ from snaploom.plugins.discovery.names import common_prefix, key_likeness, stem, 
         ("category_id", "categories", "category_id"),
         ("parentTconst", "title_basics", "tconst"),
         ("home_team_id", "teams", "id"),
+        ("movieId", "movies", "Id"),
     ],
 )
 def test_names_of_keys_are_recognised(child: str, table: str, parent: str) -> None:

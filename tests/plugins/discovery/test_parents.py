@@ -553,3 +553,32 @@ def test_a_list_that_numbers_its_own_rows_is_a_question(tmp_path, size, start, i
     result = discover([str(tmp_path)], "file:///m/")
     assert ("ways.(trail_id, seq) > huts.(trail_id, seq)" in links(result)) is not is_asked
     assert any("counts the rows of ways" in guess.text for guess in result.guesses) is is_asked
+
+
+@pytest.mark.parametrize(
+    ("places", "chosen"), [(8, "nothing"), (2, "standings.(race_id, position)")]
+)
+def test_places_in_two_lists_are_no_silent_reference(tmp_path, places, chosen):
+    ends = [f"{n + 900},{n // 8},{n % places + 1 - (n in {1, 9})}" for n in range(240)]
+    ranks = [f"{n // 20},{n % 20 + 1},{n % 7}" for n in range(600)]
+    (tmp_path / "ends.csv").write_text("\n".join(["end_id,race_id,position", *ends]) + "\n")
+    (tmp_path / "standings.csv").write_text("\n".join(["race_id,position,wins", *ranks]) + "\n")
+    (one,) = discover([str(tmp_path)], "file:///m/").guesses
+    assert (one.what, one.chosen) == ("ends.(race_id, position) refers to", chosen)
+
+
+def test_several_columns_with_a_value_twice_are_stated_with_the_place(tmp_path: Path) -> None:
+    games = [f"2024-01-{n % 28 + 1:02},t{n % 9},{n % 5}" for n in (*range(200), 3)]
+    (tmp_path / "games.csv").write_text("\n".join(["date,home,score", *games]) + "\n")
+    (tmp_path / "goals.csv").write_text("\n".join(["date,home,scorer", *games[:90]]) + "\n")
+    left_out = discover([str(tmp_path)], "file:///m/").declarations.left_out
+    (one,) = (each for each in left_out if each.what == "goals.(date, home) -> games.(date, home)")
+    assert "1 of 200 values stand in several rows (record 4 of" in one.why
+
+
+def test_a_flag_is_no_key_of_what_it_is_called_for(tmp_path: Path) -> None:
+    rows = "".join(f"{n},{n % 2}\n" for n in range(90))
+    (tmp_path / "goals.csv").write_text("goal,home_team\n" + rows)
+    write_tables(tmp_path, teams="key_id,x%3 88")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert (links(result), result.guesses) == (set(), ())

@@ -182,6 +182,50 @@ def test_of_two_columns_with_the_same_keys_one_is_referred_to(tmp_path: Path) ->
     assert len(_declared(tmp_path, skins=skins, licences=uses)) == 1
 
 
+def test_of_two_numbers_of_a_row_the_one_of_the_same_name_is_meant(tmp_path: Path) -> None:
+    rows = "pk,jsondata,id,name\n" + "".join(f"{n},,{n + 2 * (n > 9)},s{n}\n" for n in range(1, 80))
+    parts = "part_no,survey_pk\n" + "".join(f"{n * 3},{n % 79 + 1}\n" for n in range(300))
+    found = _declared(tmp_path, surveys=rows, parts=parts)
+    assert found == {"parts.survey_pk > surveys.pk"}
+
+
+def test_a_list_with_columns_of_its_parent_is_no_copy_of_it(tmp_path: Path) -> None:
+    names = [f"R-{n:03},n{n},c{n % 9}" for n in range(60)]
+    judges = "key_id,judge_id,name,club\n" + "".join(f"{n},{r}\n" for n, r in enumerate(names, 1))
+    uses = "".join(f"{n},{names[n * 7 % 60]}\n" for n in range(1, 200))
+    found = _declared(tmp_path, judges=judges, appointments="key_id,judge_id,name,club\n" + uses)
+    assert "appointments.judge_id > judges.judge_id" in found
+
+
+def test_years_refer_to_a_list_of_the_same_years_as_a_guess(tmp_path: Path) -> None:
+    seasons = "year,url\n" + "".join(f"{n},u{n}\n" for n in range(1950, 2020))
+    races = "race_no,year\n" + "".join(f"{n},{1950 + n % 70}\n" for n in range(300))
+    found = _declared(tmp_path, seasons=seasons, races=races)
+    assert found == {"(races.year > seasons.year)"}
+
+
+def test_a_table_is_known_by_the_column_that_it_is_called_for(tmp_path: Path) -> None:
+    periods = "sequence,period,flag\n" + "".join(f"{n},{1970 + 10 * n},f\n" for n in range(7))
+    costs = "cost_no,period\n" + "".join(f"{n},{1990 + 10 * (n % 3)}\n" for n in range(80))
+    found = _declared(tmp_path, time_period=periods, costs=costs)
+    assert found == {"costs.period > time_period.period"}
+
+
+def test_a_common_name_refers_to_the_table_that_has_it(tmp_path: Path) -> None:
+    flags = "flag,meaning\n" + "".join(f"{n},m{n}\n" for n in range(1, 12))
+    ants = "ant,flag\n" + "".join(f"a{n},{n % 11 + 1}\n" for n in range(90))
+    found = _declared(tmp_path, ant_dataflags=flags, ants=ants)
+    assert found == {"(ants.flag > ant_dataflags.flag)"}
+
+
+def test_many_texts_are_evidence_whatever_their_lengths(tmp_path: Path) -> None:
+    keys = [f"{'x' * (n // 9)}-{n}" for n in range(300)]
+    spells = "pk,level\n" + "".join(f"{key},{n % 9}\n" for n, key in enumerate(keys))
+    options = "option_no,parent\n" + "".join(f"{n},{keys[n * 7 % 240]}\n" for n in range(500))
+    found = _declared(tmp_path, spells=spells, options=options)
+    assert found == {"(options.parent > spells.pk)"}
+
+
 def test_one_uuid_is_evidence_whatever_the_names(tmp_path: Path) -> None:
     keys = [uuid5(NAMESPACE_DNS, str(n)).hex for n in range(40)]
     rows = "guid,mnemonic\n" + "".join(f"{key},c{key[:3]}\n" for key in keys[:4])
@@ -213,6 +257,24 @@ def test_a_file_without_a_known_ending_is_read_by_its_first_bytes(tmp_path, name
     (tmp_path / "notes.md").write_text("# PAR")
     found = discover([str(tmp_path)], "file:///model/")
     assert f"{tmp_path.as_uri()}/{name}" in found.files["sources.yaml"]
+
+
+@pytest.mark.parametrize("ending", ["asc", "dat"])
+def test_text_in_columns_is_read_whatever_its_ending(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"loan.{ending}").write_text('"loan_id";"amount"\n1;80\n2;95\n')
+    (tmp_path / f"memo.{ending}").write_text("Call Ada\nCall Bob\n")
+    found = discover([str(tmp_path)], "file:///model/")
+    assert [profile.name for profile in found.profiles] == ["loan"]
+
+
+def test_lines_that_end_in_two_ways_are_read(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_bytes(b"vote,film\r\n1,7\r\n2,8\n3,9\r\n")
+    (found,) = discover([str(tmp_path)], "file:///model/").profiles
+    assert [found.rows, *(column.type.family.name for column in found.columns)] == [
+        3,
+        "WHOLE",
+        "WHOLE",
+    ]
 
 
 def test_records_that_end_with_a_carriage_return_are_declared_so(tmp_path: Path) -> None:

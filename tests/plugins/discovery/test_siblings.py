@@ -29,6 +29,15 @@ def test_parts_of_a_table_are_one_source(tmp_path: Path, form: str) -> None:
     assert "{file_variant:STRING}" in result.files["sources.yaml"]
 
 
+@pytest.mark.parametrize(("step", "sources"), [(100, 1), (10, 8)])
+def test_many_files_that_are_called_by_a_code_are_one_source_by_keys(tmp_path, step, sources):
+    codes = ["AD", "AE", "AF", "AL", "AM", "AO", "AR", "AT"]
+    files = {f"cities__{code}": orders(1 + step * n, 20 - 2 * n) for n, code in enumerate(codes)}
+    result = found(tmp_path, **files)
+    assert len(result.profiles) == sources
+    assert ("cities" in {profile.name for profile in result.profiles}) is (sources == 1)
+
+
 @pytest.mark.parametrize("form", ["sales_2024_{}", "{}_2024", "2024__{}__sales", "sales_2024{}"])
 @pytest.mark.parametrize("words", ["styczen luty marzec", "T1 T2 T3", "H1 H2"])
 def test_words_beside_a_year_that_may_be_parts_of_it_are_a_guess(tmp_path, form, words):

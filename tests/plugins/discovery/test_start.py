@@ -77,6 +77,13 @@ def test_evidence_and_what_was_left_out_are_written_and_printed(tmp_path: Path) 
         assert f"/{name}: " in (tmp_path / "model" / "sources.yaml").read_text()
 
 
+def test_a_column_whose_days_are_snapshots_is_printed(tmp_path: Path) -> None:
+    visits = "".join(f"{n},2024-03-{n % 5 + 1:02},{n % 7}\n" for n in range(90))
+    (tmp_path / "visits.csv").write_text("visit_no,visit_date,mood\n" + visits)
+    result = snaploom("init", tmp_path / "model", "--from", tmp_path / "visits.csv")
+    assert "visits: key visit_no; a snapshot for each day of visit_date (5 days of" in result.out
+
+
 def test_hostile_names_are_text_in_what_is_written(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

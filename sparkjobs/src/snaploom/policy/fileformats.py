@@ -403,7 +403,7 @@ BUILT_IN: Mapping[str, FileFormat] = {
                     "SKIP_VALUE RAISE_ERROR"
                 ),
             },
-            endings=("csv", "tsv", "psv", "txt"),
+            endings=("csv", "tsv", "psv", "tab", "txt", "dat", "asc"),
             has_text_values=True,
             has_headers=True,
             is_inferred=True,

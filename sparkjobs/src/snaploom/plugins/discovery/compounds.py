@@ -96,7 +96,7 @@ def doubt_about(
         if not names.AGGREGATED.isdisjoint(names.words_of(name)):
             return f"{name} may have sums of other sources"
     if not all_refer:
-        counted = _counted(one, child)
+        counted = counted_by(one, child)
         return f"{counted} counts the rows of {one.child} itself" if counted else ""
     if main is not None and len(main.columns) == 1:
         return f"{parent.name} has a key of its own"
@@ -117,20 +117,25 @@ def is_period(column: ColumnProfile) -> bool:
     return is_named or column.type.family in (Family.DATE, Family.TIME)
 
 
-def _counted(one: Relationship, child: SourceProfile) -> str:
-    """The column that numbers the rows of a list, each of the other columns' values one."""
+def counted_by(one: Relationship, child: SourceProfile, *, is_once: bool = True) -> str:
+    """The column that numbers the rows of a list, each of the other columns' values one.
+
+    One list in ten may have gaps, and equal places; without `is_once` all may have equal ones, as
+    the groups of a tournament.
+    """
     columns = [child.column(name) for name in one.child_columns]
     keys = combined([column.values for column in columns])
     for place, column in enumerate(columns):
         words = names.column_words(column.name, child.prefix)
         if column.type.family is Family.WHOLE and not _OF_LISTS.isdisjoint(words.whole):
             owners = ", ".join(f"k{n}" for n in range(len(columns)) if n != place)
-            gaps = keys.rows.scratch.number(
-                f"SELECT count(*) FROM (SELECT 1 FROM {keys.keys} GROUP BY {owners} HAVING "
-                f"min(k{place}) NOT IN (0, 1) OR max(k{place}) - min(k{place}) >= count(*) "
-                f"OR max(n) > 1)"
+            again = " OR max(n) > 1" if is_once else ""
+            has_gaps = keys.rows.scratch.number(
+                f"SELECT CAST(10 * count_if(gap) > count(*) AS INTEGER) FROM (SELECT min(k{place}) "
+                f"NOT IN (0, 1) OR max(k{place}) - min(k{place}) >= count(*){again} AS gap "
+                f"FROM {keys.keys} GROUP BY {owners})"
             )
-            if not gaps:
+            if not has_gaps:
                 return column.name
     return ""
 

@@ -359,8 +359,9 @@ def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[
         return True, False
     if any(_is_code(name, column) for name, column in zip(header, columns, strict=False)):
         return False, False
-    repeated = sum(name in column for name, column in zip(header, columns, strict=False) if name)
-    return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names), True
+    pairs = zip(header, columns, strict=False)  # `id` may be Indonesia, or Indonesian
+    repeated = any(name in column for name, column in pairs if name.casefold() not in {"", "id"})
+    return not repeated and all(re.match(r"[^\W\d]", name) for name in names), True
 
 
 def _is_code(name: str, values: Sequence[str]) -> bool:

@@ -80,9 +80,11 @@ def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
 def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
     if names_own_table(column, profile):
         return 3
-    words = column_words(column.name, profile.prefix)
+    is_called = names_own_table(column, profile, is_plain=True)
+    if is_called or column_words(column.name, profile.prefix).has_id:
+        return 2
     is_first = column.name == profile.columns[0].name and column.type.family is Family.WHOLE
-    return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
+    return 1 if is_first or column.type.family is not Family.WHOLE else 0
 
 
 def names_own_table(
@@ -311,9 +313,11 @@ def _likeness_as(
             abs(column.mean_length - target.mean_length) < 1 and target.mean_length <= _CODE_LENGTH
         )
     is_aggregate = other.has_id and not AGGREGATED.isdisjoint(table_words(parent.name))
-    is_base = list(map(stem, words.base))[-len(other.base) :] == list(map(stem, other.base))
+    is_base = not other.base or (
+        list(map(stem, words.base))[-len(other.base) :] == list(map(stem, other.base))
+    )
     if not is_main and is_base and words.whole[-1] != other.whole[-1]:
-        likeness *= _OTHER_WORD  # store_number of stores whose key is store_id
+        likeness *= _OTHER_WORD  # store_number, or store_pk, of stores whose key is store_id
     if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
     if likeness < LIKE_NAME and is_main and names_a_person(name, child.prefix, parent.name):

@@ -256,7 +256,7 @@ def word_likeness(one: str, other: str) -> float:
     """Return the likeness of two words: 1 for the same stem, less for an abbreviation, else 0."""
     a, b = sorted((stem(one), stem(other)), key=len)
     short, long = sorted((one, other), key=len)
-    if a == b:
+    if a == b or (a[:-1] == b[:-1] and {a[-1:], b[-1:]} == {"i", "y"}):  # movie and movies
         return 1.0
     if len(a) >= 3 and b.startswith(a):
         if not long.startswith(_singular(short)):  # state and status
@@ -367,9 +367,10 @@ def key_likeness(
     """
     if is_made_up(child) or is_made_up(parent):
         return 0.0
-    if words_of(child) == words_of(parent) and (words := column_words(child)).base:
-        return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
     table = table_words(parent_table)
+    if words_of(child) == words_of(parent) and (words := column_words(child)).base:
+        is_generic = set(words.base) <= GENERIC and not words.has_id
+        return 0.3 if is_generic and table_likeness(words.base, table) < LIKE_ENOUGH else 1.0
     if len(table) > 1 and stem(parent_prefix) in map(stem, table):
         parent_prefix = ""  # of article_class: the class of something else
     mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)

@@ -11,6 +11,7 @@ to another one is a question, and without an answer a guess that is stated.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from math import exp, inf, log
 
 import networkx as nx
@@ -18,12 +19,13 @@ import networkx as nx
 from snaploom.plugins.discovery import foundfiles
 from snaploom.plugins.discovery.compounds import (
     compound_relationships,
+    counted_by,
     doubt_about,
     is_period,
     of_foreign_key,
 )
 from snaploom.plugins.discovery.dates import Family
-from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, primary_key
+from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, is_short, primary_key
 from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
     column_words,
@@ -33,14 +35,17 @@ from snaploom.plugins.discovery.names import (
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import (
+    MOST_REPEATED,
     Relationship,
     Verdict,
     candidates,
     describes,
     home,
     is_copy,
+    repeated,
+    shown_columns,
 )
-from snaploom.plugins.discovery.scratch import inclusion
+from snaploom.plugins.discovery.scratch import combined, inclusion
 
 _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
@@ -186,7 +191,7 @@ def find_relationships(
         guesses=tuple(
             choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
         ),
-        stopped=(*stopped, *_many_to_many(ordered, taken, joined)),
+        stopped=(*stopped, *_almost_keys(ordered, joined), *_many_to_many(ordered, taken, joined)),
         compound=compounds,
     )
 
@@ -231,6 +236,7 @@ def _compounds(
         is_shared = len(rest) < len(one.child_columns) and all(
             is_period(child.column(name)) for name in rest
         )
+        is_shared |= bool(rest) and bool(counted_by(one, child, is_once=False))
         is_description = main is not None and len(main.columns) == 1 and any(
             each.type.family is Family.TEXT and not is_period(each)
             and describes(parent, each, primary)
@@ -486,6 +492,27 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
 
 
 # Columns of one name that are a key on neither side.
+
+
+def _almost_keys(
+    profiles: Sequence[SourceProfile], joined: set[frozenset[str]]
+) -> Iterator[foundfiles.LeftOut]:
+    """Columns that two sources have in common, and that few rows keep from being a key of one."""
+    for child, parent in permutations(profiles, 2):
+        mine = {c.name.casefold(): c.values for c in child.columns if is_short(c)}
+        same = [c for c in parent.columns if c.name.casefold() in mine and not c.nulls]
+        few = 2 <= len(same) <= foundfiles.MOST_KEY_COLUMNS and not any(c.is_unique for c in same)
+        if not few or {child.name, parent.name} in joined or is_copy(child, parent):
+            continue
+        keys = combined([c.values for c in same])
+        rows = combined([keys, parent.snapshot])
+        if rows.is_unique() or rows.distinct < (1 - MOST_REPEATED) * len(rows):
+            continue
+        refers = combined([mine[c.name.casefold()] for c in same])
+        if inclusion(refers, keys).share >= foundfiles.INCLUDED_OTHER_NAME:
+            shown = shown_columns([c.name for c in same])
+            what = f"{child.name}.{shown} -> {parent.name}.{shown}"
+            yield foundfiles.LeftOut(what, repeated(parent, same))
 
 
 def _many_to_many(

@@ -65,6 +65,8 @@ _EXPLAINS = 0.05
 _MISSING, _MOST_MISSING = 0.2, 0.9
 """Shares of the numbers in its range that a key lacks, from which a column of other numbers would
 have some of these: one that is called as a key, and any."""
+_MANY_TEXTS = 100
+"""Distinct texts from which inclusion is no chance, though some keys are longer than others."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
 
@@ -142,12 +144,12 @@ class Relationship:
     @property
     def source(self) -> str:
         """The columns that refer, for people."""
-        return f"{self.child}.{_shown(self.child_columns)}"
+        return f"{self.child}.{shown_columns(self.child_columns)}"
 
     @property
     def target(self) -> str:
         """The columns that are referred to, for people."""
-        return f"{self.parent}.{_shown(self.parent_columns)}"
+        return f"{self.parent}.{shown_columns(self.parent_columns)}"
 
     @property
     def order(self) -> tuple[float, str, tuple[str, ...], str, tuple[str, ...]]:
@@ -155,7 +157,8 @@ class Relationship:
         return -self.odds, self.child, self.child_columns, self.parent, self.parent_columns
 
 
-def _shown(columns: Sequence[str]) -> str:
+def shown_columns(columns: Sequence[str]) -> str:
+    """Names of columns, for people."""
     return columns[0] if len(columns) == 1 else "(" + ", ".join(columns) + ")"
 
 
@@ -274,7 +277,7 @@ def judge(
         )
         return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
     if not target.is_unique:
-        return Verdict(found, False, _repeated(parent, target), is_repeated=True)
+        return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
     return Verdict(found, True, "")
 
 
@@ -347,7 +350,9 @@ def _objection(
         return "it is the same column"
     is_same = child is not parent and column.name == target.name
     # The sites of trackers, with the measures of sites, are no copy of these.
-    is_list = is_main and not column.is_unique and names_own_table(target, parent, is_plain=True)
+    is_list = (
+        target.is_unique and not column.is_unique and names_own_table(target, parent, is_plain=True)
+    )
     if is_same and not is_list and is_copy(child, parent):
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:
@@ -358,9 +363,12 @@ def _objection(
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
-        return _repeated(parent, target)
+        return repeated(parent, [target])
     if not is_short(target):
         return f"texts of {target.name} are as long as descriptions"
+    is_named = column_words(column.name, child.prefix).has_id
+    if (column.low, column.high) == (0, 1) and not is_named and target.values.distinct > 2:
+        return f"{column.name} has only 0 and 1: it is a flag"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
     if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
@@ -438,13 +446,15 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
     )
 
 
-def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
-    number, places = scratch.combined([target.values, parent.snapshot]).repeated()
+def repeated(parent: SourceProfile, targets: Sequence[ColumnProfile]) -> str:
+    """The sentence about columns that are no key, since some values stand in several rows."""
+    values = scratch.combined([target.values for target in targets])
+    number, places = scratch.combined([values, parent.snapshot]).repeated()
     shown = f" ({', '.join(places)})" if places else ""
-    nulls = f", and {target.nulls:,} rows have none" if target.nulls else ""
+    nulls = f", and {targets[0].nulls:,} rows have none" if targets[0].nulls else ""
     return (
-        f"{target.name} is no key of {parent.name}: {number:,} of {target.values.distinct:,} "
-        f"values stand in several rows{shown}{nulls}"
+        f"{shown_columns([target.name for target in targets])} is no key of {parent.name}: "
+        f"{number:,} of {values.distinct:,} values stand in several rows{shown}{nulls}"
     )
 
 
@@ -559,13 +569,18 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
     if column.is_guid and target.is_guid:
         return True
     if column.type.family is Family.TEXT:
-        is_code = column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
+        is_code = values >= _MANY_TEXTS or (
+            column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
+        )
         enough = values >= DISTINCTIVE_VALUES or (
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
     if is_sequence(target) or values < MANY_NUMBERS or column.low is None or column.high is None:
         return False
+    extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
+    if column.name.casefold() == target.name.casefold() and len(extents) == 1:
+        return True  # the years of races are those of seasons, all of them
     missing = 1 - target.values.share_between(column.low, column.high)
     is_called_key = column_words(column.name).has_id and not column.is_unique
     least = _MISSING if is_called_key else _MOST_MISSING

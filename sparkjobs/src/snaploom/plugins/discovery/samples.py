@@ -52,7 +52,7 @@ from snaploom.plugins.discovery.profiles import (
     SourceProfile,
     note_of_text,
 )
-from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch, inclusion
+from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import (
     GUESSED_HEADER,
@@ -65,6 +65,11 @@ from snaploom.plugins.discovery.textfiles import (
 _FEWEST_COLUMNS = 4
 """Columns from which two tables do not have the same ones by chance: lists have code and name."""
 _BOUNDARY = re.compile(r"[_\-. /]")
+_CODE = re.compile(r"(.*/)?[A-Za-z]{2,3}[.][^/]*")
+_FEWEST_CODES, _COMMON_COLUMNS, _MOST_WITH_KEY, _MOST_KEPT_TWICE = 8, 0.7, 0.9, 0.001
+"""Files called by two or three letters, as of countries, from which these are no tables' names;
+shares of their columns that each has, as JSON leaves out what is NULL, of those that have the key,
+and of the values of it that may stand in two, by fault."""
 
 
 def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[str, ...]], ...]:
@@ -73,9 +78,11 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
     for profile in profiles:
         if isinstance(profile.origin, Layout) and len(profile.columns) >= _FEWEST_COLUMNS:
             columns = tuple(column.name.casefold() for column in profile.columns)
-            place = profile.origin.files[0].place.uri
+            file = profile.origin.files[0]
             options = tuple(sorted(profile.format_options.items()))
-            key = (place, profile.origin.data_format, columns, options)
+            coded = _CODE.fullmatch(file.key) if not profile.origin.table else None
+            names: object = (coded[1],) if coded else columns
+            key = (file.place.uri, profile.origin.data_format, names, options)
             groups[key].append((profile.origin, profile))
     files = [f for p in profiles if isinstance(p.origin, Layout) for f in p.origin.files]
     found = []
@@ -162,7 +169,8 @@ def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
         return None
     is_folder = behind.startswith("/")
     is_suffix = bool(before) and not before.endswith("/") and not words_of(behind.partition(".")[0])
-    return (differing[0], before, behind) if is_folder or is_suffix else None
+    are_codes = len(texts) >= _FEWEST_CODES and all(map(_CODE.fullmatch, texts))
+    return (differing[0], before, behind) if is_folder or is_suffix or are_codes else None
 
 
 def _common_start(texts: Sequence[str]) -> str:
@@ -171,17 +179,22 @@ def _common_start(texts: Sequence[str]) -> str:
 
 
 def _are_parts(profiles: Sequence[SourceProfile]) -> bool:
-    """Whether all have the same key, of which no two have a value in common."""
-    if any(len(profile.snapshot) < FEWEST_ROWS for profile in profiles):
+    """Whether all have the same key, and no two a value of it in common, but for a few of many."""
+    are_many = len(profiles) >= _FEWEST_CODES
+    if not are_many and any(len(profile.snapshot) < FEWEST_ROWS for profile in profiles):
         return False
-    keys = {key.columns[0] for profile in profiles for key in single_keys(profile)[:1]}
-    if len(keys) != 1 or not all(single_keys(profile) for profile in profiles):
+    names = [{column.name.casefold() for column in profile.columns} for profile in profiles]
+    if min(map(len, names)) < _COMMON_COLUMNS * len(set().union(*names)):
         return False
-    (key,) = keys
-    if not column_words(key, profiles[0].prefix).has_id:
+    keys = Counter(key.columns[0] for each in profiles for key in single_keys(each)[:1])
+    ((key, times),) = keys.most_common(1) or [("", 0)]
+    least = _MOST_WITH_KEY * len(profiles) if are_many else len(profiles)
+    if times < least or not column_words(key, profiles[0].prefix).has_id:
         return False
-    columns = [profile.column(key).values for profile in profiles]
-    return not any(inclusion(one, other).share for one, other in combinations(columns, 2))
+    columns = [c.values for p in profiles for c in p.columns if c.name == key and c.may_be_key]
+    together = " UNION ALL ".join(f"SELECT CAST(k0 AS VARCHAR) AS k FROM {c.keys}" for c in columns)
+    again = columns[0].rows.scratch.number(f"SELECT count(*) - count(DISTINCT k) FROM ({together})")
+    return again <= _MOST_KEPT_TWICE * are_many * sum(column.distinct for column in columns)
 
 
 # Files that are tables of their own, though names differ in a number: agg_3_sales, agg_4_sales.
@@ -248,7 +261,9 @@ def profiles_of(
         taken.difference_update(name.casefold() for name in parts)
         look.profiles = [profile for profile in look.profiles if profile.name not in parts]
         named = replace(layout, name=_free(taken, layout.name))
+        look.budget = min(SOURCE_BYTES, len(parts) * budget)
         look.keep(_place(layout), layout.data_format, partial(look.files, named))
+    look.budget = budget
     for table in tables:
         folder = table.uri.rpartition("/")[0].rpartition("/")[2]
         name = _free(

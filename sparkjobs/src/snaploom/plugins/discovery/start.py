@@ -105,6 +105,9 @@ def _remarks(profile: SourceProfile, found: Discovery) -> Iterator[str]:
     key = found.relationships.primary.get(profile.name)
     if key is None:
         remarks.append("no key found")
+    if profile.snapshot_column is not None:
+        column = profile.snapshot_column
+        remarks.append(f"a snapshot for each day of {column.name} ({column.evidence})")
     if profile.is_untyped:
         remarks.append("all columns are text, since headers differ or are numbered")
     remarks += profile.notes

@@ -96,21 +96,24 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
     if codec is not None:
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
-    encoding, size = encoding or encoding_of(content), 0
+    encoding, size, held = encoding or encoding_of(content), 0, ""
     decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
     path = folder / f"{part.snapshot}-{number}"
     line_end = b"\n" if b"\n" in content else b"\r"
     with path.open("wb") as target:
         while content:
             try:
-                decoded = decoder.decode(content)
+                decoded = held + decoder.decode(content)
             except UnicodeDecodeError:
                 return _unpacked(part, number, folder, meter, other_encoding(content))
-            target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
             if encoding == "ISO-8859-1":
                 other_encoding(content)
+            decoded = decoded if size else decoded.removeprefix("\ufeff")
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
+            held = "\r" if content and decoded.endswith("\r") else ""
+            # Lines that another program added may end in another way, which DuckDB refuses.
+            target.write(decoded.removesuffix(held).replace("\r\n", "\n").encode())
         is_whole = size < part.limit or not source.read(1)
     if not is_whole:
         cut_at_line(path, line_end)
@@ -209,7 +212,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     if len(ends) > 1:
         raise NotRecognised(f"records end with CR in {ends[False]}, and with LF in {ends[True]}")
     form = replace(form, encoding=next(iter(kinds)), has_returns=False in ends)
-    if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
+    if len(form.columns) == 1 and re.search("(?i)[.](txt|dat|asc)", first.part.file.key):
         raise NotRecognised("text that no separator divides into columns")
     headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}
     if form.is_guess and len(headers) > 1 and _are_records(list(headers.values())):
@@ -241,12 +244,8 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     if form.escape == '"' and scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"):
         form = replace(form, quote=_quote(texts, form.separator))
         notes += [] if form.quote else [QUOTES_AS_TEXT]
-    if not form.has_header:
-        notes.append(NO_HEADER)
-    if form.is_guess:
-        notes.append(GUESSED_HEADER)
-    if form.encoding == "ISO-8859-1":
-        notes.append(GUESSED_CHARSET)
+    notes += [NO_HEADER] * (not form.has_header) + [GUESSED_HEADER] * form.is_guess
+    notes += [GUESSED_CHARSET] * (form.encoding == "ISO-8859-1")
     if form.made_up:
         notes.append("its header has names that are empty or stand twice: Spark numbers them")
     return _Table(
