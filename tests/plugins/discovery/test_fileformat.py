@@ -305,6 +305,13 @@ def test_a_day_that_no_run_would_read_with_the_others_is_named(tmp_path, second,
     assert [each.why for each in found.declarations.left_out if place in each.why]
 
 
+def test_ascii_is_no_utf_16(tmp_path: Path) -> None:
+    (tmp_path / "a_2026-01-01.csv").write_text("id,n\n1,x\n")
+    (tmp_path / "a_2026-01-02.csv").write_text("id,n\n2,y\n", "utf-16")
+    with pytest.raises(SourceNotReadable, match="write all files in one character set"):
+        discover([str(tmp_path)], "file:///model/")
+
+
 def test_one_file_behind_ascii_decides_the_character_set(tmp_path: Path) -> None:
     (tmp_path / "a_2026-01-01.csv").write_text("id,n\n1,x\n")
     late = b"id,n\n" + b"2,y\n" * (HEAD_BYTES // 4) + b"3,\xe9\n"

@@ -96,9 +96,9 @@ def test_a_text_among_numbers_of_a_sheet_is_noted(tmp_path):
 
 
 def test_a_title_above_the_header_is_refused_by_the_cell_beside_it(tmp_path):
-    a_workbook(tmp_path / "a.xlsx", {"Bad": [("Report", None), ("id", "x"), (1, "a")]})
+    a_workbook(tmp_path / "a.xlsx", {"Bad": [("Report",), ("id", "x", "y"), (1, "a", 2)]})
     a_workbook(tmp_path / "b.xlsx", {"Good": [("id", "y"), (1, 2)]})
-    assert "cell B2 is beside the header" in left_out(found(tmp_path))["a.xlsx"]
+    assert "cell C2 is beside the header" in left_out(found(tmp_path))["a.xlsx"]
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,9 @@ def test_days_without_separators_are_found(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "form", ["%Y/%b/%d/sales.csv", "%Y/%B/%-d/sales.csv", "%m-%Y/sales_%d.csv",
+    "form", ["%Y/%m/sales_%Y-%m-%d.csv", "year=%Y/month=%m/%d.%m.%Y.csv",
+             "%Y-%m-%d/census_2020.csv", "%Y/%m/%d/budget_%Y.csv", "%Y/%b/%d/sales.csv",
+             "%Y/%B/%-d/sales.csv", "%m-%Y/sales_%d.csv",
              "year=%Y/month=%b/day=%d/a.csv", "x/%Y/%d/%m/a.csv", "%m/%d/%Y/a.csv",
              "%d/%m/%Y/07/a.csv", "%-d/%b/%Y/a.csv", "d=%-d/m=%-m/y=%Y/a.csv"],
 )  # fmt: skip

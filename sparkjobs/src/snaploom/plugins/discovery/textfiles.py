@@ -201,7 +201,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     first = texts[0]
     form = csv_format(first.head, is_whole=first.size <= len(first.head))
     kinds = {each.encoding: each.part.file.key for each in texts}
-    if len(kinds) > 1:  # ASCII is part of the others
+    if len(kinds) > 1 and "UTF-16" not in kinds:  # ASCII is part of the others
         kinds = {each.encoding: each.part.file.key for each in texts
                  if each.encoding != "UTF-8" or not each.path.read_bytes().isascii()}  # fmt: skip
     if len(kinds) > 1:

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -122,20 +122,20 @@ class _OpenFile:
     """In all of it; None where only reading shows that."""
     batches: Callable[[Sequence[str], float], Iterable[pa.RecordBatch]]
     """Some columns of its rows, or of about a share of them."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Of columns of Parquet their logical types."""
 
 
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
-    for column in map(opened.schema.column, range(len(opened.schema))):
-        kind = column.logical_type.to_json()
-        for remedy in (each for mark, each in _REMEDIES.items() if re.search(mark, kind)):
-            raise NotRecognised(f"column {column.path}: Spark has no type for {remedy}")
 
     def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
         groups = spread(range(opened.num_row_groups), share)
         yield from opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
 
-    return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches)
+    kinds = {column.path: column.logical_type.to_json()
+             for column in map(opened.schema.column, range(len(opened.schema)))}  # fmt: skip
+    return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches, kinds)
 
 
 _REMEDIES = {
@@ -222,12 +222,13 @@ def profile_typed(
     schemas: list[pa.Schema] = []
     for part in parts:
         if table is None:
-            try:
-                found = _READERS[part.data_format](object_file(part.file, meter))
-            except NotRecognised as error:
-                raise NotRecognised(f"{part.file.key}, {error}") from None
+            found = _READERS[part.data_format](object_file(part.file, meter))
         else:
             found = _of_table(part, table, meter)
+        for column, kind in found.kinds.items() if isinstance(origin, Layout) else ():
+            for remedy in (each for mark, each in _REMEDIES.items() if re.search(mark, kind)):
+                place = f"{part.file.key}, column {column}"
+                raise NotRecognised(f"{place}: Spark has no type for {remedy}")
         refuse_width(len(found.schema))
         opened.append((part, found))
         schemas.append(shape(found.schema.empty_table(), part).schema)
@@ -253,7 +254,8 @@ def profile_typed(
     ):
         known = max(known, loading.rows + 1)  # how many there are is not known
     in_all = round(known * max(1.0, stored / max(1, read)))
-    mixed = frozenset[str]() if table else _mixed(schemas, [part for part, _ in opened])
+    are_files = isinstance(origin, Layout) and table is None
+    mixed = _mixed(schemas, [part for part, _ in opened]) if are_files else frozenset[str]()
     notes = tuple(f"{each} has several types in its files: it is read as one" for each in mixed)
     profile = loading.profile(name, origin, in_all, files)
     return replace(profile, mixed=mixed, notes=tuple(sorted(notes)))
