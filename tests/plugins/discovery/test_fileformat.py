@@ -111,6 +111,7 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["NA", "3", "\\N"], LONG, "NA \\N"),
         (["2026-02-03", "n/a", "2026-02-04"], STRING, None),
         (["NA"], STRING, None),
+        (["NA", "\\N"], STRING, "\\N"),
         ([None, None], STRING, None),
         (["9" * 21], STRING, None),
     ],
