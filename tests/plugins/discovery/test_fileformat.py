@@ -112,6 +112,7 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["2026-02-03", "open", "2026-02-04"], STRING, None),
         (["n/a", "3", "-"], LONG, "- n/a"),
         (["NA"], STRING, None),
+        (["NA", "\\N"], STRING, "\\N"),
         ([None, None], STRING, None),
         (["9" * 21], STRING, None),
     ],

@@ -499,7 +499,7 @@ def typed_texts(
         if nulls:
             null_texts[name] = nulls
             value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
-        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if kind is STRING else ""
+        own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
         columns.append((name, kind, own))
         notes += [_FOR_ONE_ROW.format(name, other)] if other else []
     return columns, null_texts, notes
@@ -542,7 +542,8 @@ def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tup
         if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
             rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
             exception = _SHOWN.get(kind, "") if rows == 1 else ""
-    return STRING, (), exception
+    has_marks = scratch.all(f"SELECT 1 FROM {table} WHERE {column} = '\\N' LIMIT 1")  # of MySQL
+    return STRING, ("\\N",) if has_marks else (), exception
 
 
 def _are_codes(scratch: Scratch, table: str, column: str, name: str) -> bool:

@@ -242,7 +242,7 @@ _AT_ONCE = 64
 """Selectors that a transformer may have."""
 _SQL = {
     dates.LONG: "bigint", dates.UNSIGNED: "decimal(20)", dates.DOUBLE: "double", dates.DATE: "date",
-    dates.TIMESTAMP: "timestamp", dates.BOOLEAN: "boolean",
+    dates.TIMESTAMP: "timestamp", dates.BOOLEAN: "boolean", dates.STRING: "string",
 }  # fmt: skip
 
 
