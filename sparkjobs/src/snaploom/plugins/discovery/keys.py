@@ -134,8 +134,7 @@ def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
 
 def is_sequence(column: ColumnProfile) -> bool:
     """Whether its numbers are in others as well: they begin at about 1, or where other keys do."""
-    low = column.low
-    starts_low = low is not None and low <= SEQUENCE_START
+    starts_low = column.low is not None and column.low <= SEQUENCE_START
     return column.density >= DENSE_SHARE and (starts_low or column.is_in_shared_range)
 
 
@@ -148,19 +147,16 @@ def with_shared_ranges(profiles: Sequence[SourceProfile]) -> tuple[SourceProfile
         and column.low is not None and column.high is not None
     ]  # fmt: skip
 
-    def marked(own: str, column: ColumnProfile) -> ColumnProfile:
-        if column.low is None or column.high is None:
-            return column
-        middle = (column.low + column.high) // 2
-        is_shared = any(
-            column.low in each or middle in each for name, each in ranges if name != own
-        )
-        return replace(column, is_in_shared_range=is_shared)
+    def is_shared(own: str, low: int | None, high: int | None) -> bool:
+        return low is not None and high is not None and any(
+            low in each or (low + high) // 2 in each for name, each in ranges if name != own
+        )  # fmt: skip
 
     return tuple(
-        replace(each, columns=tuple(marked(each.name, column) for column in each.columns))
-        for each in profiles
-    )
+        replace(own, columns=tuple(
+            replace(c, is_in_shared_range=is_shared(own.name, c.low, c.high)) for c in own.columns
+        )) for own in profiles
+    )  # fmt: skip
 
 
 def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:

@@ -385,8 +385,8 @@ def _other_meant(
 ) -> str:
     """The column of a parent that a reference may mean as well: the customer_id of its versions.
 
-    It identifies what the parent is called for, in several rows each, or has the very name of the
-    reference, as the item_id of order_items beside their own id.
+    It identifies what the parent is called for, in several rows each; or what a list refers to, as
+    the item_id of order_items, beside a key of its own.
     """
     table, mine = table_words(parent.name), column_words(column.name, child.prefix).whole
     nouns = {*map(stem, table)}
