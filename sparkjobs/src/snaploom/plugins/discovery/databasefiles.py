@@ -166,11 +166,7 @@ def _layouts(layout: Layout, tables: Sequence[FileTable]) -> Iterator[Layout]:
         elif _UNNAMED.fullmatch(table.name.casefold()):
             words = f"{layout.name}_{words}"
         # A title above the header ends before it: reading names the cell beside it.
-        is_title = bool(table.head) and not table.head[0][-1]
-        if (
-            not is_title
-            and table.head
-            and not foundfiles.is_header(table.head[0], table.head[1:])[0]
-        ):
+        may_be_header = bool(table.head) and bool(table.head[0][-1])
+        if may_be_header and not foundfiles.is_header(table.head[0], table.head[1:])[0]:
             table = replace(table, options={**table.options, "header": "false"})
         yield replace(layout, name=words, table=table)

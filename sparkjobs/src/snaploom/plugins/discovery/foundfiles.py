@@ -120,7 +120,7 @@ NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "\\N", "None", "Na
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
-csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))
+csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))  # one value may fill the head
 _CONVERT = "convert it, as by `iconv -f windows-1252 -t UTF-8`"
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))

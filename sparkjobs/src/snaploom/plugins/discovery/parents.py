@@ -175,14 +175,14 @@ def find_relationships(
     declared = sorted((*singles, *several), key=lambda r: r.order)
     weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
     taken = {source_of(one) for one in (*declared, *weak)}
-    repeated = [
+    doubled = [
         each for each in sorted(verdicts, key=lambda v: v.found.order)
         if each.is_repeated and source_of(each.found) not in taken
     ]  # fmt: skip
-    explained = (*declared, *(each.found for each in repeated))
+    explained = (*declared, *(each.found for each in doubled))
     joined = {frozenset((one.child, one.parent)) for one in explained}
     stopped += [
-        foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped) for v in repeated
+        foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped) for v in doubled
     ]
     return Relationships(
         declared=tuple(declared),

@@ -54,11 +54,7 @@ from snaploom.plugins.discovery.profiles import (
 )
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textfiles import (
-    GUESSED_HEADER,
-    NO_HEADER,
-    profile_text,
-)
+from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 
@@ -317,10 +313,9 @@ class _Look:
                  if uri == layout.files[-1].uri}  # fmt: skip
         is_numbered = table.options.get("header") == "false"
         is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
+        rows = profile.snapshot.rows.table
         notes = [
-            note_of_text(
-                self.scratch, profile.snapshot.rows.table, column.values.columns[0], column.name
-            )
+            note_of_text(self.scratch, rows, column.values.columns[0], column.name)
             for column in profile.columns
             if column.type == STRING and column.values.columns
         ]
