@@ -91,8 +91,8 @@ test-argo-cd: install java components ## Let a real Argo CD bring chart and reso
 .PHONY: test-whole-way
 test-whole-way: install java components ## Build the images, and go the whole way in real pods
 	@.ci/images > /dev/null
-	@echo "Not run, but by 'make test-upgrade': the flights example in a bucket, images for another architecture."
-	$(BIN)/python -m pytest -m "(images or whole) and not (in_a_bucket or emulated)" tests/cluster --durations 10 --durations-min 15
+	@echo "Not run, but by 'make test-upgrade': the flights example in a bucket, variants of images."
+	$(BIN)/python -m pytest -m "(images or whole) and not (in_a_bucket or variant)" tests/cluster --durations 10 --durations-min 15
 
 .PHONY: test-kind
 test-kind: ## Go the whole way in a cluster of kind's, with Docker, Podman or nerdctl

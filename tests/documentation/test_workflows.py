@@ -61,10 +61,22 @@ def test_the_hook_before_a_commit_is_make_lint() -> None:
     assert [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]] == ["make lint"]
 
 
-def test_folders_of_quick_tests_exist() -> None:
-    shown = subprocess.run(
+def test_tests_that_the_makefile_names_exist() -> None:
+    text = (REPOSITORY / "Makefile").read_text("utf-8") + quick_tests()
+    named = set(re.findall(r"\btests/[\w/]+(?:\.\w+)?", text))
+    assert {"tests/unit", "tests/jobs/test_processes.py"} <= named
+    assert [each for each in sorted(named) if not (REPOSITORY / each).exists()] == []
+
+
+def test_marks_that_the_makefile_asks_for_are_declared(pytestconfig: pytest.Config) -> None:
+    declared = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
+    asked = re.findall(r"""-m ["']([^"']+)["']""", (REPOSITORY / "Makefile").read_text("utf-8"))
+    marks = {mark for each in asked for mark in re.findall(r"\w+", each)} - {"and", "or", "not"}
+    assert {"long", "whole"} <= marks
+    assert marks <= declared
+
+
+def quick_tests() -> str:
+    return subprocess.run(
         ["make", "--dry-run", "quick"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     ).stdout
-    folders = set(re.findall(r"\btests/[a-z/_]+", shown))
-    assert "tests/unit" in folders
-    assert [each for each in sorted(folders) if not (REPOSITORY / each).is_dir()] == []
