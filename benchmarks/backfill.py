@@ -79,7 +79,7 @@ def near_miss_figures(data: Path) -> list[Figure]:
     """The share of a run that counting takes, and the joins of snapshots that were counted."""
     seconds, counting, counted, joins = once("spelt", data, fresh("backfill-spelt"))
     text = "24 months with near misses in three joins"
-    allowed = max(SHARE_OF_TIME, SECONDS_FOR_NEWEST / seconds)
+    allowed = round(max(SHARE_OF_TIME, SECONDS_FOR_NEWEST / seconds), 3)
     return [
         Figure(f"{text}, seconds", round(seconds, 1)),
         Figure.at_most(f"{text}, share of the time to count them", counting / seconds, allowed),

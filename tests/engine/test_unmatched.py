@@ -145,15 +145,27 @@ def test_a_query_without_time_is_ended_with_a_reason(spark, tmp_path, monkeypatc
     none_left = TimeAllowance(spent_on_newest=SECONDS_FOR_NEWEST)
     (found,) = unmatched_rows(weave, joins, frozenset(), none_left)
     assert (found.rows, found.near_misses) == (1, ())
-    assert found.not_counted == "nothing is left of 5% of the run's time"
+    assert found.not_counted == "too little is left of 5% of the run's time"
     slow = spark.sql(
         "select k, java_method('java.lang.Thread', 'sleep', 60000L) as s from (select 'a' k)"
     )
     monkeypatch.setattr(unmatched, "_query", lambda *_: slow.selectExpr("s"))
-    (found,) = unmatched_rows(
-        weave, joins, frozenset(), TimeAllowance(spent_on_newest=SECONDS_FOR_NEWEST - 0.5)
-    )
+    little = TimeAllowance(spent_on_newest=SECONDS_FOR_NEWEST - 0.5)
+    (found,) = unmatched_rows(weave, joins, frozenset(), little)
     assert "they take more than 0.5 s" in found.not_counted
+    assert little.too_few["r"] >= 0.5
+
+
+def test_a_query_that_did_not_end_is_tried_again_with_twice_the_time(spark, tmp_path):
+    weave, joins, _ = looked_at(spark, tmp_path, ["a "], ["a"])
+
+    def near_misses(spent: float, *, is_newest: bool = False) -> int:
+        allowance = TimeAllowance(spent=-spent, too_few={"r": 20.0})
+        found = unmatched_rows(weave, joins, frozenset(), allowance, is_newest=is_newest)
+        return len(found[0].near_misses)
+
+    assert (near_misses(39.0), near_misses(41.0)) == (0, 1)
+    assert near_misses(39.0, is_newest=True) == 1
 
 
 def test_older_snapshots_have_a_share_of_the_time_only() -> None:

@@ -138,7 +138,7 @@ def test_near_misses_that_are_not_counted_have_the_reason(sold, tmp_path, monkey
     shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/hasty/")
     shop.write()
     run = sl.load(shop.model).run("wide", limit=1, progress=False)
-    assert "have no match in it; near misses are not counted: nothing is left of" in str(run)
+    assert "have no match in it; near misses are not counted: too little is left of" in str(run)
 
 
 def test_keys_with_blanks_are_quoted_and_near_misses_are_of_one_snapshot() -> None:

@@ -53,6 +53,8 @@ class TimeAllowance:
     started: float = field(default_factory=monotonic)
     spent: float = 0.0
     spent_on_newest: float = 0.0
+    too_few: dict[str, float] = field(default_factory=dict)
+    """Seconds in which the query of a join, by the name of its field, did not end."""
 
     def left(self, *, is_newest: bool) -> float:
         """Seconds left, for the newest snapshot of the run or another one."""
@@ -80,15 +82,18 @@ def unmatched_rows(
         if rows <= 0 or join.child in silent:
             continue
         seconds = allowance.left(is_newest=is_newest)
-        if seconds < _LEAST_SECONDS:
-            reason = f"nothing is left of {_BOUND}"
+        least = 0.0 if is_newest else 2 * allowance.too_few.get(join.child, 0.0)
+        if seconds < max(_LEAST_SECONDS, least):
+            reason = f"too little is left of {_BOUND}"
             found.append(UnmatchedRows(child=join.child, rows=rows, not_counted=reason))
             continue
         started = monotonic()
         found.append(_looked_at(weave, nodes[join.child], rows, seconds))
-        seconds = monotonic() - started
-        allowance.spent += seconds
-        allowance.spent_on_newest += seconds if is_newest else 0.0
+        spent = monotonic() - started
+        allowance.spent += spent
+        allowance.spent_on_newest += spent if is_newest else 0.0
+        if spent >= seconds:  # the same few seconds, snapshot after snapshot, would find nothing
+            allowance.too_few[join.child] = spent
     return tuple(found)
 
 
