@@ -31,10 +31,10 @@ from snaploom.types.merge import CANDIDATES, common_cast
 # Counts of unmatched rows, by a query for each join over the distinct keys of both sides.
 
 SHARE_OF_TIME = 0.05
-"""Share of a run's time that its queries may take together."""
+"""Share of a run's time that its queries may take together; older snapshots may take half of it."""
 SECONDS_FOR_NEWEST = 10.0
-"""Seconds that they may take in any case if the snapshot is the newest of a run, which people look
-at first: 5% of a short run are too few for one query (1.5 s, or 8 in a JVM that has just begun)."""
+"""Seconds that they may take in any case, with the newest snapshot of a run, which people look at
+first: 5% of a short run are too few for one query (1.5 s, or 8 in a JVM that has just begun)."""
 _BOUND = f"{SHARE_OF_TIME:.0%} of the run's time"
 _LEAST_SECONDS = 0.3
 """Seconds below which no query is begun: Spark needs some for the smallest one."""
@@ -52,14 +52,13 @@ class TimeAllowance:
 
     started: float = field(default_factory=monotonic)
     spent: float = 0.0
-    spent_on_newest: float = 0.0
     too_few: dict[str, float] = field(default_factory=dict)
     """Seconds in which the query of a join, by the name of its field, did not end."""
 
     def left(self, *, is_newest: bool) -> float:
         """Seconds left, for the newest snapshot of the run or another one."""
-        left = SHARE_OF_TIME * (monotonic() - self.started) - self.spent
-        return max(left, SECONDS_FOR_NEWEST - self.spent_on_newest) if is_newest else left
+        share = SHARE_OF_TIME * (monotonic() - self.started)
+        return (max(share, SECONDS_FOR_NEWEST) if is_newest else share / 2) - self.spent
 
 
 def unmatched_rows(
@@ -91,7 +90,6 @@ def unmatched_rows(
         found.append(_looked_at(weave, nodes[join.child], rows, seconds))
         spent = monotonic() - started
         allowance.spent += spent
-        allowance.spent_on_newest += spent if is_newest else 0.0
         if spent >= seconds:  # the same few seconds, snapshot after snapshot, would find nothing
             allowance.too_few[join.child] = spent
     return tuple(found)
