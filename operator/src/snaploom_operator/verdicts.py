@@ -98,7 +98,6 @@ class TextVerdicts(Protocol):
         self, namespace: str, texts: Iterable[JudgedText]
     ) -> Mapping[JudgedText, Verdict]:
         """Compute verdicts; a namespace waits for its own texts only."""
-        ...
 
 
 class RecordingJudge:

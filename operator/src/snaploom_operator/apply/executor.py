@@ -486,7 +486,6 @@ class Recorder(Protocol):
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
         """Post one event; errors of the cluster are not raised."""
-        ...
 
 
 class Executor:

@@ -335,11 +335,9 @@ class Follower(Protocol):
 
     def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
         """Take note of a line that a watch received, or, with `is_new`, that it started."""
-        ...
 
     def take_version(self, group: str, plural: str, namespace: str | None) -> str:
         """The version of its list, from which a watch is to start, once; empty from then on."""
-        ...
 
 
 async def watching_session(

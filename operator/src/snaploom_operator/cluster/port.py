@@ -55,7 +55,6 @@ class Cluster(Protocol):
         Raises:
             ResourceUnknown: the cluster has no such kind.
         """
-        ...
 
     def pages(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
@@ -65,7 +64,6 @@ class Cluster(Protocol):
         Raises:
             ResourceUnknown: the cluster has no such kind.
         """
-        ...
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         """Read one object.
@@ -73,7 +71,6 @@ class Cluster(Protocol):
         Raises:
             ObjectMissing: it does not exist.
         """
-        ...
 
     async def schemas(self) -> Mapping[str, JsonObject]:
         """Read the OpenAPI schemas by which our kinds are served, by kind.
@@ -81,7 +78,6 @@ class Cluster(Protocol):
         Raises:
             ResourceUnknown: none of them is served.
         """
-        ...
 
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
@@ -93,7 +89,6 @@ class Cluster(Protocol):
             ObjectRefused: schema, admission webhook or quota refused it.
             NamespaceTerminating: the namespace is being deleted, or deleted.
         """
-        ...
 
     async def replace(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
@@ -104,7 +99,6 @@ class Cluster(Protocol):
             ObjectChanged: it was changed since it was read.
             ObjectMissing: it does not exist.
         """
-        ...
 
     async def patch(
         self,
@@ -123,11 +117,9 @@ class Cluster(Protocol):
             ObjectChanged: it was changed or recreated since it was read.
             ObjectMissing: it does not exist.
         """
-        ...
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
         """Delete an object in the background if it has this UID; a missing object is ignored."""
-        ...
 
 
 OURS = {

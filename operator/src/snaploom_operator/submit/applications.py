@@ -50,11 +50,9 @@ class ApplicationForm(Protocol):
         Raises:
             SparkSettingsRefused: the resource's settings reach beyond its own pods.
         """
-        ...
 
     def read(self, stored: objects.JsonObject) -> objects.Application | None:
         """The run of an object; None if it is not ours."""
-        ...
 
 
 JOB_FILE = "local:///opt/snaploom/clusterjob.py"

@@ -91,7 +91,6 @@ class Shown(Protocol):
     @property
     def document(self) -> JsonValue:
         """The contract of `-o json`."""
-        ...
 
 
 def show_result(result: Shown, form: OutputForm) -> None:

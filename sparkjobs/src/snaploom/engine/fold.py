@@ -352,11 +352,9 @@ class Shared(Protocol):
 
     def recall(self, number: int) -> DataFrame | None:
         """The folded subtree of a node, where another snapshot has left it."""
-        ...
 
     def keep(self, number: int, frame: DataFrame) -> DataFrame:
         """Take note of a folded subtree; return the frame to go on with."""
-        ...
 
 
 class NothingShared:

@@ -96,23 +96,18 @@ class OtherFiles(Protocol):
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
         """Files and folders that a glob matches, else `SourceNotReadable`."""
-        ...
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
         """URIs of folders with a file that a glob matches; None where files have to be listed."""
-        ...
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder at a URI."""
-        ...
 
     def store(self, uri: str, create: bool) -> ObjectStore:
         """Store of a folder whose scheme only Hadoop's client knows."""
-        ...
 
     def end(self, file: ListedFile, length: int) -> bytes:
         """Last bytes of a file, else `OSError`; called from several threads."""
-        ...
 
 
 class NoOtherFiles:

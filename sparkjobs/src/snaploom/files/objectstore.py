@@ -48,7 +48,6 @@ class ObjectStore(Protocol):
     @property
     def uri(self) -> str:
         """URI of the folder as Spark's Hadoop client takes it: ends in `/`, nothing encoded."""
-        ...
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Write a new object; of any number of concurrent writers exactly one succeeds.
@@ -56,11 +55,9 @@ class ObjectStore(Protocol):
         Raises:
             ObjectAlreadyExists: there is an object under this key; it is unchanged.
         """
-        ...
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object, replacing what is there: for hints only, never for truth."""
-        ...
 
     def get(self, key: str, limit: int | None = None) -> bytes:
         """Content of an object; `limit` bounds its bytes.
@@ -69,23 +66,18 @@ class ObjectStore(Protocol):
             ObjectNotFound: there is none under this key.
             ObjectTooLarge: it is longer than `limit`.
         """
-        ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Bytes from a place on; fewer where the object ends, `ObjectNotFound` if it is absent."""
-        ...
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return metadata of an object; None when there is none under this key."""
-        ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Every object below a folder (`""`, or a prefix that ends in `/`), in no order."""
-        ...
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one that is absent already is fine."""
-        ...
 
     def move_if_absent(self, source: str, target: str) -> None:
         """Give an object another key. Not atomic: a crash may leave it under both.
@@ -94,11 +86,9 @@ class ObjectStore(Protocol):
             ObjectNotFound: there is no source.
             ObjectAlreadyExists: there is a target; both are unchanged.
         """
-        ...
 
     def prune(self, prefix: str) -> None:
         """Remove directories below (and at) a folder that hold no object, where a store has any."""
-        ...
 
 
 def check_key(key: str) -> str:

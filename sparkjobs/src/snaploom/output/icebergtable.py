@@ -141,7 +141,6 @@ class CatalogTable(Protocol):
     @property
     def name(self) -> str:
         """Catalog and name: `lake.shop.orders_wide`."""
-        ...
 
     def read(self) -> TableVersion | None:
         """The newest version; None where there is no such table.
@@ -149,13 +148,11 @@ class CatalogTable(Protocol):
         Raises:
             CatalogFailed: the catalog refuses, or does not answer.
         """
-        ...
 
     def create(
         self, folder: str, schema: str, field_name: str, properties: Mapping[str, str]
     ) -> None:
         """Make the table, without rows, unless it is there."""
-        ...
 
     def commit(self, folder: str, base: TableVersion, change: TableChange) -> bool:
         """Commit a change, as a snapshot of the table; False if `base` is not the newest any more.
@@ -165,31 +162,24 @@ class CatalogTable(Protocol):
             PublicationError: the change cannot be made; nothing is committed.
             CommitOutcomeUnknown: it may be committed.
         """
-        ...
 
     def forget(self, snapshots: Collection[int]) -> None:
         """Remove snapshots of the table, and no files."""
-        ...
 
     def lists(self) -> frozenset[str]:
         """Names of the lists of files that the table needs."""
-        ...
 
     def showing(self, files: Collection[str]) -> Mapping[int, frozenset[str]]:
         """Snapshots that show some files of the folder, by id, with these files by key."""
-        ...
 
     def rows(self, field_name: str) -> Mapping[str, int]:
         """Rows that the newest snapshot shows, by value of the partition column."""
-        ...
 
     def register(self, place: str) -> None:
         """Take a table in by the URI of its metadata, unless there is one of this name."""
-        ...
 
     def drop(self) -> None:
         """Take the table out of the catalog; its files stay."""
-        ...
 
 
 class TableLibrary(Protocol):
@@ -197,11 +187,9 @@ class TableLibrary(Protocol):
 
     def of_catalog(self, name: str) -> CatalogTable:
         """The table with this name, the catalog's included; `PublicationError` without catalog."""
-        ...
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """First version of a table, without rows; the schema has only the partition column."""
-        ...
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
         """Make the version after `number`; None where that is not the newest any more.
@@ -209,11 +197,9 @@ class TableLibrary(Protocol):
         Raises:
             HistoryIncompatible: the columns contradict those of the table.
         """
-        ...
 
     def lists(self, folder: str, number: int) -> frozenset[str] | None:
         """Names of the lists of files that a version needs; None where it is not the newest."""
-        ...
 
 
 class IcebergTable:

@@ -75,11 +75,9 @@ class Lease(Protocol):
 
     def read(self) -> LeaseState:
         """Return the current state of the lease."""
-        ...
 
     def swap(self, swap: Swap) -> LeaseState | None:
         """Return the lease after a swap; None when its state was not the expected one."""
-        ...
 
 
 class Contender:

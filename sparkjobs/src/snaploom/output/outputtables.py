@@ -39,25 +39,20 @@ class OutputTable(Protocol):
 
     def read(self) -> icebergtable.TableVersion | None:
         """The newest version; None before the first."""
-        ...
 
     def begin(self, schema: str, field_name: str) -> None:
         """Make the table; the schema has only the partition column."""
-        ...
 
     def before(self, version: icebergtable.TableVersion) -> str | None:
         """The last commit up to a version, where commits name the one before them."""
-        ...
 
     def put(
         self, version: icebergtable.TableVersion, change: icebergtable.TableChange, commit: str
     ) -> bool:
         """Commit a change on top of a version, under a hash; False after a lost race."""
-        ...
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
         """Keep runs from committing to the table any more."""
-        ...
 
     def forget(
         self, ended: Collection[TombstoneRecord], files: Collection[str], now: EpochNanos
@@ -67,11 +62,9 @@ class OutputTable(Protocol):
         Raises:
             SnapshotsHeld: a version or a file is shown elsewhere, as by a tag.
         """
-        ...
 
     def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
         """Raise what `forget` would; changes nothing."""
-        ...
 
 
 def output_table(

@@ -151,24 +151,19 @@ class IntervalSequence(Protocol):
     @property
     def start(self) -> EpochNanos:
         """Nothing before it is in an interval."""
-        ...
 
     @property
     def zone(self) -> str:
         """Zone of every calendar length of the OutputDataset."""
-        ...
 
     def containing(self, instant: EpochNanos) -> Interval | None:
         """The interval that holds an instant, if one does."""
-        ...
 
     def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
         """Each of the ascending instants with its interval; those in none are left out."""
-        ...
 
     def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
         """The intervals that have a time from `first` to `last`, in order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,10 @@ class Listed(Protocol):
     @property
     def resource(self) -> str:
         """`Kind/name` of the source."""
-        ...
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks for people."""
-        ...
 
     def change(self, now: SourceFiles) -> Change | None:
         """Return the change since listing, without reading data; None where nothing changed.
@@ -48,7 +46,6 @@ class Listed(Protocol):
         Raises:
             SourceError: the source cannot be listed.
         """
-        ...
 
 
 def change_of(listed: Listed, now: SourceFiles) -> Change | None:
@@ -127,7 +124,6 @@ class SourceReader(Protocol):
     @property
     def name(self) -> str:
         """Name of the DataSource."""
-        ...
 
     def listing(self) -> SourceSnapshots:
         """The snapshots that there are.
@@ -135,7 +131,6 @@ class SourceReader(Protocol):
         Raises:
             SourceError: a file, a snapshot value or the schema is not as declared.
         """
-        ...
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
         """The data of a listed snapshot, or of several together, the newest last.
@@ -146,7 +141,6 @@ class SourceReader(Protocol):
             SourceError: a file or the schema is not as declared.
             SnapshotMissing: a snapshot is not listed.
         """
-        ...
 
 
 def of_all(prints: Mapping[EpochNanos, str]) -> tuple[str, Mapping[EpochNanos, str]]:

@@ -502,4 +502,3 @@ class _Add(Protocol):
 
     def __call__(self, piece: Piece, value: str, /) -> None:
         """Append it."""
-        ...

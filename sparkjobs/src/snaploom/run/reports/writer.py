@@ -160,7 +160,6 @@ class ReportSink(Protocol):
             ReportNotWritten: it could not be written.
             ReportNotOurs: it never can be.
         """
-        ...
 
 
 @dataclass(frozen=True)

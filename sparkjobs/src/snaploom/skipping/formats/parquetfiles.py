@@ -49,11 +49,9 @@ class KeyService(Protocol):
 
     def wrap(self, label: str, key: bytes) -> str:
         """Encrypt a key under the master key of a label, as printable text."""
-        ...
 
     def unwrap(self, label: str, wrapped: str) -> bytes:
         """Decrypt a key that `wrap` encrypted under a label."""
-        ...
 
 
 # Opens the key management service that `spark.snaploom.skipping.kms` names.

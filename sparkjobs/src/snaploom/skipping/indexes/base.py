@@ -64,19 +64,15 @@ class FileBuilder(Protocol):
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Add a batch: one array for each term, rows aligned, NULLs included."""
-        ...
 
     def merge(self, other: bytes) -> None:
         """Add the `partial` of another builder that saw other rows of the same file."""
-        ...
 
     def partial(self) -> bytes:
         """Collected state, to be merged elsewhere."""
-        ...
 
     def finish(self) -> Mapping[str, object]:
         """One row: a value (None if unknown) for each of the type's fields."""
-        ...
 
 
 class IndexType(Protocol):
@@ -85,7 +81,6 @@ class IndexType(Protocol):
     @property
     def name(self) -> str:
         """Name such as `MIN_MAX`."""
-        ...
 
     def check(self, definition: IndexDefinition) -> None:
         """Refuse a definition that the type cannot keep (number of terms, their types, parameters).
@@ -93,25 +88,20 @@ class IndexType(Protocol):
         Raises:
             IndexNotPossible: with what would be possible.
         """
-        ...
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """Fields that are kept beside the counts, by name without the index's id; all nullable."""
-        ...
 
     def feed(self, definition: IndexDefinition) -> Feed:
         """Form of the values that `builder` takes."""
-        ...
 
     def builder(self, definition: IndexDefinition) -> FileBuilder:
         """A collector for one file."""
-        ...
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
         """Rows as `finish` gives them, from footers only."""
-        ...
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """For each file, whether a non-null value in it may make the leaf TRUE.
@@ -120,11 +110,9 @@ class IndexType(Protocol):
             None when the type proves nothing about this kind of leaf. Where a file's kept value is
             null (over a limit, cut bounds) the answer is True.
         """
-        ...
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Reason why `may_match` does not serve a leaf, and an index that would, for users."""
-        ...
 
 
 # Partial states of builders as bytes: Arrow's own format, which runs nothing when it is read.

@@ -93,17 +93,14 @@ class IndexableTarget(Protocol):
     @property
     def target(self) -> Target:
         """Location of the files."""
-        ...
 
     @property
     def fingerprint(self) -> ReaderFingerprint:
         """Their reader in this session."""
-        ...
 
     @property
     def partition_columns(self) -> tuple[tuple[str, str], ...]:
         """Name and Spark type of each partition column, in order."""
-        ...
 
     def column(self, name: str) -> Term:
         """Term of a column or nested field as people write it (`a.b`).
@@ -111,7 +108,6 @@ class IndexableTarget(Protocol):
         Raises:
             IndexNotPossible: there is no such column; with the ones that there are.
         """
-        ...
 
     def expression(self, sql: str) -> Term:
         """Term of a deterministic expression over the columns.
@@ -119,7 +115,6 @@ class IndexableTarget(Protocol):
         Raises:
             IndexNotPossible: it cannot be analysed, or is not deterministic.
         """
-        ...
 
     def list_files(self, where: str) -> pa.Table:
         """Current files as identity columns; `where` is SQL over partition columns and the path.
@@ -127,7 +122,6 @@ class IndexableTarget(Protocol):
         Raises:
             IndexNotPossible: `where` speaks of something else.
         """
-        ...
 
     def build(
         self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
@@ -137,12 +131,10 @@ class IndexableTarget(Protocol):
         A file that changed while it was read, or cannot be read, is left out: it stays unknown
         (rule S21). So is a file about which nothing could be proved.
         """
-        ...
 
     @property
     def left_out(self) -> Mapping[str, str]:
         """Files that builds have left out, by path, with the reason."""
-        ...
 
 
 class FileListing(Protocol):
@@ -150,11 +142,9 @@ class FileListing(Protocol):
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
         """Whether unchanged files are read as when they were indexed."""
-        ...
 
     def list_files(self, where: str) -> pa.Table:
         """As `IndexableTarget.list_files`."""
-        ...
 
 
 # Resolves declarations to definitions: columns, parameters and names are checked.

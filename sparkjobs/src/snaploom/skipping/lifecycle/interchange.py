@@ -116,7 +116,6 @@ class FoundMetadata(Protocol):
                 can be taken over; nothing is left.
             KeyUnavailable: they are encrypted, and a key is unavailable.
         """
-        ...
 
 
 class Interchange(Protocol):
@@ -125,11 +124,9 @@ class Interchange(Protocol):
     @property
     def property_names(self) -> tuple[str, ...]:
         """Properties of tables and databases that name a location."""
-        ...
 
     def base(self, properties: CatalogProperties) -> str:
         """The folder of a table's indexes by properties; empty for none."""
-        ...
 
     def find(
         self,
@@ -154,7 +151,6 @@ class Interchange(Protocol):
             IndexUnreadable: it is damaged, or of a newer version.
             KeyUnavailable: it is encrypted, and a key is unavailable.
         """
-        ...
 
     def export(self, store: IndexStore, folder: ObjectStore, keys: ParquetKeys | None) -> Written:
         """Write the rows of an index as a metadata store; the index stays as it is.
@@ -165,7 +161,6 @@ class Interchange(Protocol):
             IndexUnreadable: the folder holds something else, which is left as it is.
             KeyUnavailable: the index is encrypted, and a key is unavailable.
         """
-        ...
 
 
 def registered_interchange() -> Interchange | None:

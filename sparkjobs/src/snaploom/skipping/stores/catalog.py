@@ -65,11 +65,9 @@ class IndexBase(Protocol):
     @property
     def uri(self) -> str:
         """URI for people and logs; no secrets in it."""
-        ...
 
     def index(self, target_uri: str) -> IndexStore:
         """The store of a target's index, existing or not; no call goes out."""
-        ...
 
     def indexes(self) -> list[IndexStore]:
         """Stores of all indexes, dropped ones included.
@@ -77,7 +75,6 @@ class IndexBase(Protocol):
         Raises:
             StorageError: the base cannot be listed.
         """
-        ...
 
 
 BaseOpener = Callable[[str, ParquetKeys | None], IndexBase]

@@ -134,15 +134,12 @@ class SegmentReader(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """Names of the columns it has."""
-        ...
 
     def type_of(self, column: str) -> pa.DataType:
         """Type of a column."""
-        ...
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of all rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -504,17 +501,14 @@ class StoreForm(Protocol):
 
     def check(self, definition: SkippingDefinition) -> None:
         """Raise `IndexNotPossible`, with all reasons, for a definition the form cannot hold."""
-        ...
 
     def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
         """Parameters of an index as the form needs them."""
-        ...
 
     def store(
         self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
     ) -> IndexStore:
         """A store that also maintains the form of its indexes; others' indexes pass through."""
-        ...
 
 
 @cache

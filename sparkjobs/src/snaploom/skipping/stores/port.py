@@ -121,7 +121,6 @@ class IndexStore(Protocol):
     @property
     def uri(self) -> str:
         """URI for people and logs; no secrets in it."""
-        ...
 
     def read(self) -> StoredState:
         """The newest committed state; `NOTHING` where there is none.
@@ -129,7 +128,6 @@ class IndexStore(Protocol):
         Raises:
             IndexUnreadable: the state is damaged or from a newer Snaploom (rule S14).
         """
-        ...
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
         """Replace the state, rebased on other commits.
@@ -141,15 +139,12 @@ class IndexStore(Protocol):
         Raises:
             IndexBusy: too many lost races.
         """
-        ...
 
     def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
         """Write rows (in bounded pieces) as new segments, which nobody sees until committed."""
-        ...
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
         """Write a segment that lists the files that are gone; encrypted as rows are."""
-        ...
 
     def open(self, state: StoredState) -> FileTable:
         """The rows of a state, hidden and removed ones left out, columns read when needed.
@@ -158,15 +153,12 @@ class IndexStore(Protocol):
             IndexUnreadable: a segment is damaged or absent.
             KeyUnavailable: it is encrypted, and the key is unavailable.
         """
-        ...
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Remove old segments no state from `keep` on needs; returns files and bytes removed."""
-        ...
 
     def destroy(self) -> None:
         """Remove everything but the newest state (VACUUM)."""
-        ...
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
         """Write rows in fewer segments, invisible until committed; the same if nothing is gained.
@@ -177,7 +169,6 @@ class IndexStore(Protocol):
             IndexUnreadable: a segment is damaged or absent.
             KeyUnavailable: it is encrypted, and the key is unavailable.
         """
-        ...
 
 
 # Document of a state: definition, segments, and progress of an operation.

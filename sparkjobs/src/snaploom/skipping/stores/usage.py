@@ -168,7 +168,6 @@ class KeepsUsage(Protocol):
     @property
     def usage(self) -> UsageLog | None:
         """Log of usage; None where none can be kept."""
-        ...
 
 
 def usage_log(store: object) -> UsageLog | None:
