@@ -48,7 +48,6 @@ class Queue:
     position: int
     """Its position, from 1; 0 if it is not queued."""
     waiting: int
-    """Runs that wait."""
     limit: int
     """The limit that holds this one back."""
 
@@ -83,7 +82,6 @@ class Unparsable:
     """Reason why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
     is_deleting: bool = False
     has_finalizer: bool = False
-    """True if it has our finalizer."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,6 @@ class Ref(NamedTuple):
 
     @classmethod
     def to(cls, resource: Resource) -> Ref:
-        """The key of a resource."""
         return cls(resource.kind, resource.metadata.namespace or "", resource.name)
 
 
@@ -179,7 +178,6 @@ class Metadata:
 
     @classmethod
     def of(cls, stored: JsonObject) -> Metadata:
-        """The metadata of an object as the API server writes it."""
         metadata = metadata_of(stored)
         generation = metadata.get("generation")
         return cls(

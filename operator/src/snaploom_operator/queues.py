@@ -78,7 +78,6 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def add_all(self, keys: Iterable[Key]) -> None:
-        """Make keys due now."""
         for key in keys:
             self.add(key)
 
@@ -181,12 +180,10 @@ class RunQueue:
 
     @property
     def in_flight(self) -> int:
-        """Runs that are submitted or running."""
         return len(self._in_flight)
 
     @property
     def waiting(self) -> int:
-        """Number of queued runs."""
         return len(self._waiting)
 
     @property

@@ -48,7 +48,6 @@ class VerdictCache:
         self._lock = threading.Lock()
 
     def get(self, text: JudgedText) -> Verdict | None:
-        """The cached verdict of a text; None when there is none."""
         with self._lock:
             return self._verdicts.get(text)
 
@@ -128,7 +127,6 @@ class RecordingJudge:
         return verdict
 
     async def fetch_missing(self, namespace: str) -> None:
-        """Compute the missing verdicts."""
         self._fetched.update(await self._verdicts.judged(namespace, self.missing))
         self.missing = set()
 
@@ -154,7 +152,6 @@ class _Job:
     )
 
     def refuse(self, error: Exception) -> None:
-        """Fail the future."""
         if not self.verdict.done():
             self.verdict.set_exception(error)
 
@@ -179,11 +176,6 @@ class TextWorkers:
     async def judged(
         self, namespace: str, texts: Iterable[JudgedText]
     ) -> Mapping[JudgedText, Verdict]:
-        """Compute verdicts, in the order in which a namespace requests them.
-
-        Raises:
-            TextNotJudged: no process can be started, or the pool is closed.
-        """
         if self._is_closed:
             raise _stopping()
         jobs = [_Job(text) for text in dict.fromkeys(texts)]

@@ -194,7 +194,6 @@ class ResourceSet:
     resources: tuple[Resource, ...]
     broken: frozenset[str]
     allow: Allowances
-    """Additions to the built-in lists."""
     judge_text: TextJudge
     others: NamesOfKind = no_names
     """Names of the namespace by kind, for guesses."""
@@ -212,7 +211,6 @@ class ResourceSet:
         )
 
     def outputs(self, identities: Iterable[str]) -> dict[str, OutputDataset]:
-        """The outputs among some of them."""
         wanted = frozenset(identities)
         outputs = (item for item in self.resources if isinstance(item, OutputDataset))
         return {item.identity: item for item in outputs if item.identity in wanted}

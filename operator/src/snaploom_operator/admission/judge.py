@@ -147,7 +147,6 @@ class Submission:
     """A parsed object that is to be created or changed."""
 
     resource: Resource
-    """The submitted object."""
     before: Resource | None
     """The stored object; None for a new one, and for an unparsable one."""
 

@@ -73,7 +73,6 @@ class AdmissionRequest(_Sent):
 
     @property
     def is_about_ours(self) -> bool:
-        """True if the object is of one of our kinds."""
         return self.kind.group == GROUP and self.kind.kind in KIND_BY_NAME
 
 

@@ -56,12 +56,10 @@ class AdmissionMetrics:
         )
 
     def show_cache(self, age: Callable[[], float], size: Callable[[], float]) -> None:
-        """Read age and size of the cache at scrape time."""
         self._age.set_function(age)
         self._size.set_function(size)
 
     def show_in_flight(self, number: Callable[[], float]) -> None:
-        """Read the number of reviews in progress at scrape time."""
         self._in_flight.set_function(number)
 
     def reviewed(self, kind: str, operation: str, outcome: Outcome, seconds: float) -> None:
@@ -69,7 +67,6 @@ class AdmissionMetrics:
         self._reviews.labels(kind, operation, outcome.value).observe(seconds)
 
     def certified_until(self, seconds: float) -> None:
-        """Set the expiry of the certificate in use, in seconds since 1970."""
         self._expiry.set(seconds)
 
 

@@ -228,7 +228,6 @@ class Done:
     owner: Resource | None = None
     """The resource, if its finalizers were changed."""
     is_gone: bool = False
-    """True if the resource was removed."""
     failure: SnaploomError | None = None
     """The failure of the last of them."""
     wait: float = 0.0

@@ -130,13 +130,11 @@ class CertificateSecret:
     certificate: bytes = b""
     """The certificate in use."""
     key: bytes = b""
-    """Its private key."""
     authorities: bytes = b""
     """All trusted authorities."""
     next_certificate: bytes = b""
     """The certificate that will be in use next."""
     next_key: bytes = b""
-    """Its private key."""
 
 
 def service_names(service: str, namespace: str, domain: str) -> tuple[str, ...]:

@@ -419,7 +419,6 @@ class _Expired:
     """The content of a watch whose resourceVersion is too old."""
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
-        """Yield the only event."""
         yield b'{"type": "ERROR", "object": {"code": 410}}\n'
 
 

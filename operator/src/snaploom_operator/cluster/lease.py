@@ -188,7 +188,6 @@ class LeaderElector:
         _log.error("%s lost lease %s", self._identity, self._name)
 
     async def release(self) -> None:
-        """Release the Lease, so that others can acquire it immediately."""
         if not self.is_held:
             return
         try:

@@ -42,7 +42,6 @@ class Judged:
 
     fault: Fault | None
     conditions: tuple[ConditionValue, ...]
-    """The conditions about them."""
 
 
 def conclude(
@@ -174,7 +173,6 @@ class DataState:
     expires: EpochNanos | None
     """The instant from which it is stale; None if it never is, or its age is unknown."""
     freshness: ConditionValue
-    """The condition about its age."""
 
 
 def _data_state(

@@ -43,11 +43,9 @@ class Course:
     """The next thing to do about the runs of a resource: follow one, or start one."""
 
     current: CurrentRun | None
-    """The run to follow."""
     wanted: Due | None
     """The run to start if there is none to follow, or that would be started."""
     action: RunAction = RunAction.RUN
-    """The action of a started run."""
     wakes: tuple[Wake, ...] = ()
     """Times to reconcile again, whatever the run does."""
 

@@ -56,7 +56,6 @@ class DecideSettings:
 
     operator: OperatorSettings
     submitter: Submitter
-    """Default submitter."""
 
     @classmethod
     def of(cls, settings: OperatorSettings, *, is_local: bool = False) -> DecideSettings:
@@ -70,9 +69,7 @@ class Ticks:
     """The ticks of a schedule around an instant."""
 
     latest: EpochNanos | None = None
-    """The latest past tick."""
     next: EpochNanos | None = None
-    """The next tick."""
 
 
 NO_TICKS = Ticks()
@@ -110,7 +107,6 @@ class RunView:
     """Upstream outputs that have not published yet; the first run waits for them."""
     refusal: Refusal | None
     defaults: DecideSettings
-    """The operator's settings."""
     fault: Fault | None
     """The cause that keeps runs from starting."""
 
@@ -466,11 +462,9 @@ class Step:
     ended: LastRun | None = None
     """The run, if it has ended."""
     report: Report | None = None
-    """The latest report of its job."""
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
     wakes: tuple[Wake, ...] = ()
-    """Times to reconcile again."""
     fault: Fault | None = None
     """The cause if starting the run failed."""
 
@@ -529,9 +523,7 @@ class RunObservation:
     waiting_for: str
     """The object of its wait; empty while it is running."""
     has_ended: bool = False
-    """True if its application has ended."""
     has_succeeded: bool = False
-    """True if its application succeeded."""
 
 
 def _observe_run(

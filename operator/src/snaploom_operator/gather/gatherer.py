@@ -413,7 +413,6 @@ class Checked:
     """The result of checking declarations."""
 
     findings: tuple[Finding, ...]
-    """About the resource itself."""
     faulty: tuple[str, ...]
     """`Kind/name` of invalid references."""
     bundle: Bundle | None = None

@@ -40,7 +40,6 @@ class ServedCertificate:
 
     @property
     def is_there(self) -> bool:
-        """True once a certificate was loaded."""
         return self._current is not None
 
     def reload(self) -> None:
@@ -201,7 +200,6 @@ class _Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """Its address, for messages."""
         return f"{self._host or '*'}:{self._port}"
 
     async def start(self) -> None:

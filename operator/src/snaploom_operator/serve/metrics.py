@@ -187,7 +187,6 @@ class Recoveries:
         )
 
     def answered(self) -> None:
-        """Record a request that was answered, with any code."""
         if self._unanswered >= UNANSWERED:
             self._reachable.set(1)
             away = time.monotonic() - self._unanswered_since
@@ -195,7 +194,6 @@ class Recoveries:
         self._unanswered = 0
 
     def not_answered(self) -> None:
-        """Record a request that was not answered."""
         if self._unanswered == 0:
             self._unanswered_since = time.monotonic()
         self._unanswered += 1
@@ -205,7 +203,6 @@ class Recoveries:
             _log.warning("the API server is unreachable")
 
     def watch_began(self, kind: str) -> None:
-        """Record the start of a watch."""
         self._beginnings.labels(kind).inc()
         _log.info("the watch of %s started", kind)
 
@@ -214,7 +211,6 @@ class Recoveries:
         self._missed.labels(kind).inc(changes)
 
     def clock_jumped(self, seconds: float) -> None:
-        """Record a change of the system clock."""
         self._jumps.inc()
         _log.warning("the clock changed by %.0f s; reconciling all resources", seconds)
 
@@ -249,7 +245,6 @@ class Outcome(StrEnum):
     CHANGED = "changed"
     """An action or a status was written."""
     GONE = "gone"
-    """The resource is gone."""
     FAILED = "failed"
     """The cluster refused something, or did not answer."""
     CRASHED = "crashed"
@@ -305,11 +300,9 @@ class Metrics:
             self._runs.labels(kind, phase.value)
 
     def passed(self, kind: str, outcome: Outcome, seconds: float) -> None:
-        """Count a reconcile pass."""
         self._passes.labels(kind, outcome.value).observe(seconds)
 
     def failed(self, reason: str) -> None:
-        """Count a failed pass by reason."""
         self._failures.labels(reason).inc()
 
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
@@ -358,7 +351,6 @@ class Metrics:
             self._run_failures.labels(kind, known).inc()
 
     def posted(self, outcome: str) -> None:
-        """Count an event by what happened to it."""
         self._events.labels(outcome).inc()
 
 
@@ -378,7 +370,6 @@ class StateCollector(Collector):
         self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
-        """The current metrics."""
         yield _single(
             "snaploom_queue_depth", "Resources that wait in the work queue.", self._queue.depth
         )

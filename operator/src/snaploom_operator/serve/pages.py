@@ -164,15 +164,12 @@ class PagesMetrics:
         )
 
     def show_cache(self, age: Callable[[], float]) -> None:
-        """Read the age of the cache at scrape time."""
         self._age.set_function(age)
 
     def answered(self, code: int) -> None:
-        """Count an answer by its HTTP status."""
         self._requests.labels(str(code)).inc()
 
     def reviewed(self, kind: str) -> None:
-        """Count a review that was sent."""
         self._reviews.labels(kind).inc()
 
 

@@ -61,7 +61,6 @@ class Watched:
 
     @property
     def key(self) -> str:
-        """The kind in keys."""
         return objects.kind_key(self.resource.group, self.resource.kind)
 
 
@@ -136,7 +135,6 @@ class Feed:
 
     @property
     def size(self) -> int:
-        """Number of cached resources."""
         return len(self._store.refs())
 
     @property

@@ -157,11 +157,9 @@ class Store:
     # Reads
 
     def entry(self, ref: objects.Ref) -> Entry | None:
-        """The entry of a cached resource."""
         return self._entries.get(ref)
 
     def get(self, ref: objects.Ref) -> Resource | Unparsable | None:
-        """A cached resource; None if there is none."""
         entry = self._entries.get(ref)
         return None if entry is None else entry.content
 

@@ -105,13 +105,11 @@ class RunNote(ApiModel):
     """The annotation of an application with the data that is needed to adopt it."""
 
     action: RunAction = RunAction.RUN
-    """Its action."""
     attempt: int = 0
     """Number of the attempt, from 0."""
     started_at: TimestampText
     """Time of the operator's decision."""
     trigger: Trigger = Trigger()
-    """The trigger that started it."""
     queue: str = ""
     """The queue in which it waits for quota; empty for none."""
 
@@ -260,7 +258,6 @@ class LocalForm:
     resource: port.ApiResource = port.CONFIG_MAPS
 
     def manifest(self, request: manifests.RunRequest) -> objects.JsonObject:
-        """The ConfigMap of a run; Spark's settings are in the Bundle."""
         data: JsonValue = {
             local.BUNDLE: request.bundle,
             local.REPORT: manifests.report_name(request.run.name),

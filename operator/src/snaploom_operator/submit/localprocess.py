@@ -53,7 +53,6 @@ class ProcessName:
 
     @property
     def is_alive(self) -> bool:
-        """True until it ends."""
         return _start_of(self.pid) == self.start
 
     @property

@@ -485,7 +485,6 @@ class RunRequest:
     """A run to submit."""
 
     owner: OutputDataset | SkippingIndex
-    """The resource, as it is stored."""
     run: CurrentRun
     """The run; its application has its name."""
     started_at: EpochNanos
@@ -494,7 +493,6 @@ class RunRequest:
     bundle: str
     """Name of the ConfigMap with the Bundle."""
     settings: OperatorSettings
-    """The operator's settings."""
     secrets: tuple[SecretKey, ...] = ()
     """Keys of Secrets that its driver gets as environment variables."""
 

@@ -114,7 +114,6 @@ class ProjectOptions:
 
     @property
     def choice(self) -> VariableChoice:
-        """Environment and variables."""
         return chosen_variables(self.env, self.set_)
 
     def read(self, files: Iterable[Path], allow: Iterable[str] = ()) -> Declarations:

@@ -49,7 +49,6 @@ class RunProgress:
         self._view = _Live(console) if console.is_terminal else _Plain(console)
 
     def update(self, event: runevents.Event) -> None:
-        """Take an event."""
         self._events.put(event)
 
     def show(self) -> None:

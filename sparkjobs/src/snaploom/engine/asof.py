@@ -90,7 +90,6 @@ class AsOfJoin:
     """An as-of join: its rule, and the columns by which it finds rows."""
 
     number: int
-    """Number of the child's node."""
     rule: AsOf
     parent: Found
     child: Found

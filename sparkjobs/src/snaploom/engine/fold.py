@@ -76,13 +76,11 @@ class Observing:
     """Counts in the job that runs the fold anyway."""
 
     left_out: frozenset[Point] = frozenset()
-    """Points at which nothing is counted."""
     observations: dict[Point, Observation] = field(default_factory=dict)
     passed: list[Point] = field(default_factory=list)
     """Those of the points left out that the fold has."""
 
     def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
-        """Attach an observation."""
         if point in self.left_out:
             self.passed.append(point)
             return frame
@@ -126,12 +124,10 @@ class Recording:
     frames: dict[Point, tuple[DataFrame, tuple[Column, ...]]] = field(default_factory=dict)
 
     def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
-        """Keep the frame."""
         self.frames[point] = (frame, tuple(counters))
         return frame
 
     def frame(self, point: Point) -> DataFrame:
-        """The frame at a point."""
         return self.frames[point][0]
 
     def count(self, point: Point) -> Counts:
@@ -253,7 +249,6 @@ class Weave:
         object.__setattr__(self, "timed", timed)
 
     def schema(self, field_name: str) -> StructType:
-        """The columns of a source."""
         schema = self.frames[field_name].schema
         if self.snapshots == 1 or field_name != self.tree.nodes[0].field_name:
             return schema
@@ -265,7 +260,6 @@ class Weave:
 
     @property
     def root(self) -> JoinNode:
-        """The root."""
         return self.nodes[0]
 
     @property
@@ -361,11 +355,9 @@ class NothingShared:
     """A snapshot that is woven for itself."""
 
     def recall(self, number: int) -> DataFrame | None:
-        """Nothing."""
         return None
 
     def keep(self, number: int, frame: DataFrame) -> DataFrame:
-        """The frame itself."""
         return frame
 
 

@@ -134,7 +134,6 @@ class WindowsJoin:
     """Windows of a source: their rule, and the columns that they need."""
 
     number: int
-    """Number of the child's node."""
     rule: Windows
     parent: Found
     child: Found
@@ -153,7 +152,6 @@ class WindowsJoin:
 
     @property
     def outcome(self) -> str:
-        """Name of the column with the outcome for each row of the left side."""
         return f"as_of{self.number}"
 
     def counted(self) -> dict[str, Column]:
@@ -161,11 +159,9 @@ class WindowsJoin:
         return {f"matched_{self.number}": sf.col(self.outcome) == asof.MATCHED}
 
     def left_column(self) -> Column:
-        """The time of each row of the left side, over its source."""
         return self._micros(self.parent).alias(self.left_time)
 
     def right_columns(self) -> list[Column]:
-        """The columns that the right side has beside its key, over its source."""
         values = (value.alias(name) for name, (value, _) in self._inputs().items())
         return [self._micros(self.child).alias(self.right_times[0]), *values]
 

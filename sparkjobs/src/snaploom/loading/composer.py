@@ -85,7 +85,6 @@ class Scalar(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Nodes in all."""
         return 1
 
 

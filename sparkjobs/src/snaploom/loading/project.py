@@ -160,7 +160,6 @@ class AppliedProject:
     file: str = ""
     """The project file, as the user would name it; empty without one."""
     environment: str = ""
-    """The environment; empty for none."""
     values: Mapping[str, str] = field(default_factory=dict)
     project: ProjectFile = field(default_factory=ProjectFile)
     is_partial: bool = False

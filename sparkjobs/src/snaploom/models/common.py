@@ -205,7 +205,6 @@ class TimeOffset(base.ApiModel):
 
     @property
     def is_zero(self) -> bool:
-        """Whether every part is zero."""
         return not any(self.model_dump().values())
 
     @property
@@ -516,7 +515,6 @@ class Resource(base.ApiModel):
 
     @property
     def name(self) -> str:
-        """Name of the resource."""
         return self.metadata.name
 
     @property

@@ -53,7 +53,6 @@ class Kind:
 
     @property
     def singular(self) -> str:
-        """Singular name, in lower case."""
         return self.name.lower()
 
     @cached_property

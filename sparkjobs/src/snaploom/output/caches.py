@@ -246,7 +246,6 @@ class SubtreeStore:
 
     @property
     def uri(self) -> str:
-        """URI of the folder."""
         return self._store.uri
 
     def find(self, signature: str) -> SubtreeDocument | None:

@@ -174,7 +174,6 @@ class DeltaTable:
             yield from pool.map(partial(get_bounded, self.store, bounds=TABLE_VERSION), keys)
 
     def begin(self, schema: str, field_name: str) -> None:
-        """As `OutputTable.begin`."""
         metadata: dict[str, JsonValue] = {
             "id": str(uuid4()),
             "format": {"provider": "parquet", "options": {}},
@@ -191,7 +190,6 @@ class DeltaTable:
         return version.properties[LAST_COMMIT]
 
     def put(self, version: TableVersion, change: TableChange, commit: str) -> bool:
-        """As `OutputTable.put`."""
         known = self._replayed
         if known.number != version.number:
             return False
@@ -202,7 +200,6 @@ class DeltaTable:
         return self._append(version.number + 1, kind, change.summary, actions)
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
-        """As `OutputTable.revoke`."""
         summary = {REVOKED: " ".join(sorted(run_ids))}
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             self._append(version.number + 1, "WRITE", summary, [])

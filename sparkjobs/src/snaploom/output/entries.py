@@ -149,7 +149,6 @@ class TombstoneRecord(ApiModel):
         return self
 
     def has(self, key: str) -> bool:
-        """Whether a file belongs to it."""
         return any(file.path == key for file in self.files)
 
 

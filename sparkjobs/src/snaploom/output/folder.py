@@ -97,7 +97,6 @@ class FolderOwner:
 
     output: str
     namespace: str = ""
-    """Empty where there is no cluster."""
     uid: str = ""
     """Empty where there is no cluster."""
 

@@ -60,7 +60,6 @@ class Fault:
 
     @property
     def document(self) -> JsonValue:
-        """Return a JSON value for programs."""
         when = None if self.snapshot is None else format_instant(self.snapshot)
         return {
             "kind": self.kind.value,

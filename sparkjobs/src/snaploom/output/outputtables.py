@@ -96,7 +96,6 @@ class FolderTable(icebergtable.IcebergTable):
         self.library = library
 
     def begin(self, schema: str, field_name: str) -> None:
-        """As `OutputTable.begin`."""
         self.append(1, self._library().created(self.store.uri, schema, field_name))
 
     def before(self, version: icebergtable.TableVersion) -> str | None:
@@ -106,7 +105,6 @@ class FolderTable(icebergtable.IcebergTable):
     def put(
         self, version: icebergtable.TableVersion, change: icebergtable.TableChange, commit: str
     ) -> bool:
-        """As `OutputTable.put`."""
         library = self._library()
         icebergtable.refuse_moved(version, self.store.uri)
         icebergtable.refuse_foreign_places(self.store)
@@ -123,7 +121,6 @@ class FolderTable(icebergtable.IcebergTable):
             tablehistory.remove_lists(self.store, self.library, LISTS_MARGIN)
 
     def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
-        """As `OutputTable.refuse_held`."""
         if (version := self.read()) is not None:
             tablehistory.forgotten_by(self.store, version, ended)
 
@@ -155,7 +152,6 @@ class CatalogedTable:
         return version
 
     def begin(self, schema: str, field_name: str) -> None:
-        """As `OutputTable.begin`."""
         properties = {**OF_CATALOG, icebergtable.OWNER: self.store.uri}
         self.table.create(self.store.uri, schema, field_name, properties)
         self.read()
@@ -194,7 +190,6 @@ class CatalogedTable:
         return False
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
-        """As `OutputTable.revoke`."""
         rebased(lambda: self._revoked(run_ids), contended(f"the table {self.table.name}"))
 
     def _revoked(self, run_ids: frozenset[str]) -> bool | None:
@@ -229,7 +224,6 @@ class CatalogedTable:
             tablehistory.remove_unneeded(self.store, self.table.lists(), now - OTHERS_LISTS_MARGIN)
 
     def refuse_held(self, ended: Collection[TombstoneRecord], files: Collection[str]) -> None:
-        """As `OutputTable.refuse_held`."""
         version = self._existing()
         self._unused(version, files, self._forgotten(version, ended))
 

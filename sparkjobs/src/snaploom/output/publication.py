@@ -47,7 +47,6 @@ class Work:
 
     @property
     def store(self) -> ObjectStore:
-        """The folder's store."""
         return self.folder.store
 
     @property

@@ -45,7 +45,6 @@ class Version(NamedTuple):
 
     @staticmethod
     def of(record: SnapshotRecord) -> Version:
-        """The index entry of a record."""
         return Version(*(getattr(record, name) for name in Version._fields))
 
 
@@ -61,7 +60,6 @@ class Ended(NamedTuple):
 
     @staticmethod
     def of(tombstone: TombstoneRecord) -> Ended:
-        """The index entry of a tombstone."""
         return Ended(*(getattr(tombstone, name) for name in Ended._fields))
 
 

@@ -50,7 +50,6 @@ class Difference:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "area": self.area.value,
             "subject": self.subject,
@@ -255,7 +254,6 @@ class ColumnChange:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {"column": self.path, "rows": self.rows}
 
 
@@ -269,7 +267,6 @@ class ChangedValue:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {"column": self.path, "before": self.before, "after": self.after}
 
 
@@ -287,7 +284,6 @@ class RowSample:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "change": self.change.value,
             "key": dict(self.key),
@@ -315,7 +311,6 @@ class RowChanges:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same rows."""
         return not (self.added or self.removed or self.changed)
 
 
@@ -334,7 +329,6 @@ class ComparedSnapshot:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {"time": self.time, "sequence": self.sequence, "rows": self.rows}
 
 
@@ -351,7 +345,6 @@ class DataComparison:
 
     @property
     def is_same(self) -> bool:
-        """Whether rows and columns are the same."""
         return self.rows.is_same and self.fields.is_same
 
     @property

@@ -206,7 +206,6 @@ class Intervals:
         return self.at(low)
 
     def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
-        """Each of the ascending instants with its interval; those before the first are left out."""
         interval: Interval | None = None
         for instant in instants:
             if interval is None or instant >= interval.end:
@@ -215,7 +214,6 @@ class Intervals:
                 yield instant, interval
 
     def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
-        """The intervals that have a time from `first` to `last`, in order."""
         interval = self.containing(max(first, self.start))
         while interval is not None and interval.start <= last:
             yield interval
@@ -232,16 +230,13 @@ class CronIntervals:
 
     @property
     def zone(self) -> str:
-        """Zone of the expression."""
         return self.ticks.zone
 
     def containing(self, instant: EpochNanos) -> Interval | None:
-        """The interval that holds an instant, or None between two, and before the start."""
         found = self._latest(instant)
         return found if found is not None and instant in found else None
 
     def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
-        """Each of the ascending instants with its interval; those in none are left out."""
         latest: Interval | None = None
         following: EpochNanos | None = self.start
         for instant in instants:
@@ -252,7 +247,6 @@ class CronIntervals:
                 yield instant, latest
 
     def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
-        """The intervals that have a time from `first` to `last`, in order."""
         first = max(first, self.start)
         latest = self._latest(first)
         if latest is not None and first in latest and first <= last:
@@ -325,7 +319,6 @@ class SourceSnapshots:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no snapshot at all."""
         return not (self.times or self.at_read_time or self.intervalset.spans)
 
     def newest(self, first: EpochNanos, last: EpochNanos, now: EpochNanos) -> EpochNanos | None:

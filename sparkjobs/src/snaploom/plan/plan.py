@@ -150,7 +150,6 @@ class RunPlan:
 
     @property
     def output(self) -> OutputDataset:
-        """The output."""
         return self.bundle.output
 
     @property

@@ -286,7 +286,6 @@ class Tie:
 
     @property
     def count(self) -> int:
-        """Number of ways."""
         return sum(len(parents) for _, parents in self.ways)
 
 
@@ -317,7 +316,6 @@ class JoinTree:
 
     @property
     def root(self) -> JoinNode:
-        """The root."""
         return self.nodes[0]
 
     @property

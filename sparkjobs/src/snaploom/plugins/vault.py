@@ -51,12 +51,10 @@ class VaultKeyService:
         self._environment = environment
 
     def wrap(self, label: str, key: bytes) -> str:
-        """The key, encrypted by the service."""
         plain = base64.b64encode(key).decode("ascii")
         return self._ask("encrypt", label, {"plaintext": plain}, "ciphertext")
 
     def unwrap(self, label: str, wrapped: str) -> bytes:
-        """The key, decrypted by the service."""
         answer = self._ask("decrypt", label, {"ciphertext": wrapped}, "plaintext")
         try:
             return base64.b64decode(answer, validate=True)

@@ -87,7 +87,6 @@ class ClusterLease:
         """As it was seen or written last."""
 
     def read(self) -> LeaseState:
-        """The Lease as it is."""
         self._stored = self._asked(
             lambda api: api.read_namespaced_lease(
                 self._name, self._owner.namespace, _request_timeout=TIMEOUT
@@ -230,12 +229,6 @@ class ConfigMapReport:
         self._last: V1ConfigMap | None = None
 
     def write(self, report: Report) -> None:
-        """Create or replace the ConfigMap.
-
-        Raises:
-            ReportNotOurs: there is one of another run, or of somebody else.
-            ReportNotWritten: the API server does not answer, or refuses.
-        """
         data = {KEY: compact(fitting(report))}
         try:
             self._api = self._api or self._connect()

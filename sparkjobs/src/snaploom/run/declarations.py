@@ -57,7 +57,6 @@ class Declarations:
         return tuple(r.name for r in self.resources if isinstance(r, OutputDataset))
 
     def placed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Findings with file, line and column of what they are about."""
         return self.loaded.placed(findings)
 
     def place_of(self, resource: str, path: str) -> str:

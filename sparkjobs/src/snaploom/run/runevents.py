@@ -74,7 +74,6 @@ class Estimate:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "snapshots": self.snapshots,
             "rows": self.rows,
@@ -288,7 +287,6 @@ class Interruption:
 
     @property
     def is_requested(self) -> bool:
-        """Whether somebody asked."""
         return self._first is not None
 
     @property
@@ -304,7 +302,6 @@ class Interruption:
         return Interrupted("the run was interrupted")
 
     def check(self) -> None:
-        """Stop here if somebody asked."""
         cause = self.cause
         if cause is not None:
             raise cause

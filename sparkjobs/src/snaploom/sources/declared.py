@@ -297,7 +297,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
         """Faults particular to files, or to a table."""
 
     def findings(self, scope: Scope) -> Findings:
-        """Everything that is wrong with it."""
         place = source_place(self.source.identity)
         prefix, wrong = self._prefix()
         fields = self.declared.schema_fields or ()
@@ -313,7 +312,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
 
     @property
     def caption(self) -> str:
-        """The format."""
         return self.declared.format
 
     @property
@@ -323,7 +321,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """Of the files, or the place of the table."""
         return self.declared.globs
 
     @property

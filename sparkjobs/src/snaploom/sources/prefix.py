@@ -97,7 +97,6 @@ class UriPrefix:
 
     @classmethod
     def parse(cls, text: str) -> UriPrefix:
-        """Parse the text of `sourceUriPrefix`."""
         parts = _merged(_tokens(text))
         names = [part.name.casefold() for part in parts if isinstance(part, Capture)]
         for name in names:
@@ -117,12 +116,10 @@ class UriPrefix:
 
     @property
     def captures(self) -> tuple[Capture, ...]:
-        """The captures, in order."""
         return tuple(part for part in self.parts if isinstance(part, Capture))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the captures, in order."""
         return tuple(capture.name for capture in self.captures)
 
     def capture(self, name: str) -> Capture | None:

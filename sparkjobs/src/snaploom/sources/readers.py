@@ -105,11 +105,9 @@ class ShapedReader:
 
     @property
     def name(self) -> str:
-        """Name of the DataSource."""
         return self.source.name
 
     def listing(self) -> SourceSnapshots:
-        """The snapshots of the source."""
         return self.source.listing()
 
     def read(self, *snapshots: EpochNanos) -> port.SourceFrame:

@@ -134,7 +134,6 @@ class ReadFiles:
 
     listing: FileListing
     read: tuple[CapturedFile, ...]
-    """The files."""
     snapshots: tuple[EpochNanos, ...] = ()
     """Times, where paths hold them; empty where each file of the source may have rows of them."""
     notes: tuple[str, ...] = ()
@@ -142,7 +141,6 @@ class ReadFiles:
 
     @property
     def resource(self) -> str:
-        """`Kind/name` of the source."""
         return self.listing.resource
 
     @property

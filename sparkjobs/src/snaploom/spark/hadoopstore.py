@@ -140,7 +140,6 @@ class HadoopObjectStore:
         return self._read(key, start, length)
 
     def head(self, key: str) -> objectstore.ObjectInfo | None:
-        """Ask the name node."""
         path = self._path(key)
         try:
             with self._translated(key, writing=False):

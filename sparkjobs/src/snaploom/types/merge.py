@@ -380,7 +380,6 @@ class CommonFields:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same fields of the same types."""
         return not (self.added or self.removed or self.retyped)
 
     @property

@@ -60,7 +60,6 @@ class IndexProgress:
         )
 
     def update(self, label: str, done: int, files: int) -> None:
-        """Record how many files are done."""
         self._updates.put((label, done, files))
 
     def show(self) -> None:

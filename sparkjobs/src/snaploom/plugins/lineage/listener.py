@@ -155,7 +155,6 @@ class RunListener:
         self._send_events(lambda: (start_of(run, clock()),))
 
     def take(self, event: Event) -> None:
-        """Something happened; never raises."""
         self._send_events(lambda: events_of(self._run, self._begun, event, self._clock()))
         match event:
             case SnapshotStarted(_, _, time):
@@ -164,11 +163,9 @@ class RunListener:
                 self._begun = ""
 
     def ended(self, report: Report) -> None:
-        """The run ended; never raises."""
         self._send_events(lambda: (end_of(self._run, report, self._clock()),))
 
     def broke_off(self) -> None:
-        """The run ended by a fault of Snaploom itself; never raises."""
         self._send_events(lambda: (fault_of(self._run, self._clock()),))
 
     def _send_events(self, events: Callable[[], tuple[RunEvent, ...]]) -> None:
@@ -196,7 +193,6 @@ class LineageListener:
         self._sender = Sender(open_transport(settings), settings.place, warn)
 
     def begin(self, bundle: Bundle) -> RunListener:
-        """A run of an output begins."""
         run = LineageRun(bundle, self._new_id(), self._settings.namespace)
         return RunListener(run, self._clock, self._sender.send, self._warn)
 

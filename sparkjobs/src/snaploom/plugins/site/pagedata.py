@@ -421,7 +421,6 @@ class OutputPage:
 
     @property
     def newest(self) -> SnapshotRecord | None:
-        """The newest live snapshot."""
         return self.snapshots[-1] if self.snapshots else None
 
     @property

@@ -67,7 +67,6 @@ class StructType:
     fields: tuple[SchemaField, ...]
 
     def field(self, name: str) -> SchemaField | None:
-        """The field of a name; None when there is none."""
         return next((found for found in self.fields if found.name == name), None)
 
 

@@ -123,7 +123,6 @@ class Comparison:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
         return {
             "output": self.output,
             "same": not self.differences,

@@ -387,7 +387,6 @@ class RunningReport:
         self._read: runevents.ManifestRead | None = None
 
     def take(self, event: runevents.Event) -> None:
-        """Something happened."""
         match event:
             case runevents.RunPlanned(_, snapshots, joins) if snapshots:
                 self._progress = _progress(0, snapshots, 0, joins)
@@ -413,7 +412,6 @@ class RunningReport:
 
     @property
     def report(self) -> Report:
-        """The Report so far."""
         read = self._read
         published = (
             {

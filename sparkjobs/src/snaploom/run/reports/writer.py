@@ -128,7 +128,6 @@ class FileReport:
         self._path = path
 
     def write(self, report: Report) -> None:
-        """Replace the file."""
         try:
             write_file(self._path, compact(report) + "\n")
         except OSError as error:

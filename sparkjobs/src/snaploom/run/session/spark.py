@@ -406,26 +406,21 @@ class SubmittedFiles:
     files: HadoopFiles
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """As `OtherFiles.matches`."""
         with _left_to_the_session(glob):
             return self.files.matches(glob, resource)
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> None:
-        """As `OtherFiles.folders`."""
         return self.files.folders(glob, is_hidden)
 
     def exists(self, uri: str) -> bool:
-        """As `OtherFiles.exists`."""
         with _left_to_the_session(uri):
             return self.files.exists(uri)
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """As `OtherFiles.store`."""
         with _left_to_the_session(uri):
             return self.files.store(uri, create)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """As `OtherFiles.end`."""
         return self.files.end(file, length)
 
 

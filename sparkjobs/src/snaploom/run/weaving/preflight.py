@@ -101,7 +101,6 @@ class PlannedRun:
 
     @property
     def bundle(self) -> Bundle:
-        """The output with everything that it refers to."""
         return self.plan.bundle
 
 

@@ -341,7 +341,6 @@ class OutputRun:
 
     @property
     def output(self) -> OutputDataset:
-        """The output."""
         return self.prepared.bundle.output
 
     def weave(self, frames: Mapping[str, DataFrame], snapshots: int = 1) -> Weave:

@@ -66,23 +66,18 @@ class FilesBeforeSpark:
         self._allow = allow
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """As `OtherFiles.matches`."""
         return self._files_of(glob).matches(glob, resource)
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
-        """As `OtherFiles.folders`."""
         return self._files_of(glob).folders(glob, is_hidden)
 
     def exists(self, uri: str) -> bool:
-        """As `OtherFiles.exists`."""
         return self._files_of(uri).exists(uri)
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """As `OtherFiles.store`."""
         return self._files_of(uri).store(uri, create)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """As `OtherFiles.end`."""
         return self._files_of(file.uri).end(file, length)
 
     def _files_of(self, uri: str) -> OtherFiles:

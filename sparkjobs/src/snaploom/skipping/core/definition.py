@@ -176,7 +176,6 @@ class IndexDefinition:
         return any(term.is_outdated for term in self.terms)
 
     def parameter(self, name: str, default: str) -> str:
-        """Value of a parameter, or the default."""
         return dict(self.parameters).get(name, default)
 
     @property
@@ -197,7 +196,6 @@ class SkippingDefinition:
     partition_columns: tuple[tuple[str, str], ...] = ()
     """Partition columns of the target: name and Spark type, in order."""
     enabled: bool = True
-    """Whether queries use any of it."""
     mode: RefreshMode = RefreshMode.AUTO
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26); else empty."""

@@ -73,7 +73,6 @@ class FileTable:
 
     @classmethod
     def of(cls, rows: pa.Table) -> FileTable:
-        """A table whose rows are in memory."""
         return cls(rows.num_rows, lambda names: rows.select(list(names)))
 
     def column(self, name: str) -> pa.Array:
@@ -259,7 +258,6 @@ class FileFacts:
         self._inodes: list[int] = []
 
     def add(self, status: os.stat_result) -> None:
-        """Add the facts about the next file."""
         self._lengths.append(status.st_size)
         self._modified.append(status.st_mtime_ns)
         self._changed.append(status.st_ctime_ns)

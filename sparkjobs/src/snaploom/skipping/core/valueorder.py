@@ -348,7 +348,6 @@ class SortRequest:
     columns: tuple[str, ...]
     """By which columns, the most important one first."""
     curve: Curve = Curve.HILBERT
-    """In which order."""
     target_file_size: int = TARGET_FILE_SIZE
     """Bytes of a file, about, as they are in the files that are read."""
     seed: int = 0

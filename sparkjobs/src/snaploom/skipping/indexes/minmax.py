@@ -224,9 +224,7 @@ class Bounds:
     """Bounds of all files; either may be unknown for a file."""
 
     low: Keys
-    """Keys of the least values."""
     high: Keys
-    """Keys of the greatest values."""
     low_unknown: Mask
     high_unknown: Mask
     data_type: str

@@ -22,7 +22,6 @@ class Alteration:
     """Requested changes; None or empty leaves a field as it is. Indexes are named by id."""
 
     enabled: bool | None = None
-    """Whether queries use any of it."""
     mode: RefreshMode | None = None
     where: str | None = None
     """SQL that chooses files; the next refresh follows it."""

@@ -235,7 +235,6 @@ class RefreshResult:
 
     plan: RefreshPlan
     indexed: int
-    """Files about which rows were made."""
     left_out: int
     """Files about which nothing could be proved, or that changed meanwhile: they are kept."""
     state: StoredState

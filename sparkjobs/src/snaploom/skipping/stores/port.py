@@ -330,7 +330,6 @@ class StateLog:
         return state
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Append a state, as `IndexStore.commit` specifies."""
         return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[StoredState], StoredState | None]) -> StoredState | None:

@@ -95,7 +95,6 @@ class Recorded:
     """The sum of the documents of an index."""
 
     total: Usage = Usage()
-    """All of them added up."""
     sessions: int = 0
     left_out: int = 0
     """Documents that are damaged, or of a newer Snaploom."""

@@ -346,12 +346,10 @@ class DatabaseSource(DeclaredSource):
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
-        """The source, if it is a table of a database."""
         declared = source.spec.jdbc
         return None if declared is None else cls(source, declared)
 
     def findings(self, scope: Scope) -> Findings:
-        """Everything that is wrong with it."""
         return jdbc_findings(self.declared, self.source, scope.allow, scope.judge_text)
 
     def cluster_findings(self, *, allow_jdbc_url: bool) -> Findings:
@@ -361,7 +359,6 @@ class DatabaseSource(DeclaredSource):
 
     @property
     def caption(self) -> str:
-        """The kind of database."""
         return self.declared.driver.value.lower()
 
     @property
@@ -376,18 +373,15 @@ class DatabaseSource(DeclaredSource):
 
     @property
     def columns(self) -> DeclaredColumns | None:
-        """Those of `schemaFields`."""
         fields = self.declared.schema_fields
         return None if fields is None else columns_of(fields)
 
     @property
     def credentials(self) -> Credentials | None:
-        """Of the database."""
         return self.declared.credentials
 
     @property
     def datasets(self) -> tuple[DatasetName, ...]:
-        """The table."""
         return (table_dataset(self.declared),)
 
     @property

@@ -22,7 +22,6 @@ class DriverJar:
 
     @property
     def file_name(self) -> str:
-        """Name of the jar."""
         _, artifact, version = self.coordinates.split(":")
         return f"{artifact}-{version}.jar"
 

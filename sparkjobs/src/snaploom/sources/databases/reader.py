@@ -143,11 +143,6 @@ class TableReader:
         return READ_TIME
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
-        """All rows.
-
-        Raises:
-            SnapshotMissing: another time is asked for.
-        """
         (snapshot,) = snapshots
         if snapshot != self.table.now:
             raise not_listed(self.name, snapshot)
@@ -166,19 +161,9 @@ class TableColumnReader:
     settings: FromFieldValue
 
     def listing(self) -> SourceSnapshots:
-        """The distinct instants of the column; one query of the database, once.
-
-        Raises:
-            SnapshotValueInvalid: a row has NULL, an endless time, or a value of another format.
-        """
         return SourceSnapshots.of(self._values)
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
-        """The rows of one snapshot, chosen by the database.
-
-        Raises:
-            SnapshotMissing: there are none.
-        """
         (snapshot,) = snapshots
         values = self._values.get(snapshot)
         if values is None:

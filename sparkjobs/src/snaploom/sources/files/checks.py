@@ -268,7 +268,6 @@ class TypedFiles:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     format: FileFormat
     options: Mapping[str, str]
     """As declared."""
@@ -367,7 +366,6 @@ class FileChecks:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     declared: HdfsLike
     own_schema: OwnSchema
     _passed: set[str] = field(default_factory=set)

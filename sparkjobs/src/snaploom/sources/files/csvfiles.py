@@ -162,7 +162,6 @@ class CsvFiles:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     options: Mapping[str, str]
     """Those that are declared."""
     reader: Callable[[Mapping[str, str]], DataFrameReader]

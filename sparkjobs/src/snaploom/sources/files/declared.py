@@ -20,19 +20,16 @@ class FileSource(HdfsLikeSource):
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
-        """The source, unless its format is one of tables."""
         declared = source.spec.hdfs_like
         is_files = declared is not None and not format_of(declared.format).table
         return cls(source, declared) if declared is not None and is_files else None
 
     @property
     def options(self) -> dict[str, str]:
-        """Those that are declared."""
         return dict(self.declared.format_options)
 
     @property
     def called(self) -> str:
-        """Its format."""
         return f"files of {self.declared.format}"
 
     @property
@@ -50,7 +47,6 @@ class FileSource(HdfsLikeSource):
 
     @property
     def datasets(self) -> tuple[DatasetName, ...]:
-        """The folders of the files."""
         return tuple(dict.fromkeys(place_dataset(_folder(glob)) for glob in self.globs))
 
     def kind_findings(self) -> Iterator[Finding]:

@@ -165,17 +165,14 @@ class FileSet:
 
     @property
     def resource(self) -> str:
-        """`Kind/name` of the source."""
         return self.listing.resource
 
     @property
     def declared(self) -> HdfsLike:
-        """The source."""
         return self.listing.declared
 
     @property
     def prefix(self) -> UriPrefix | None:
-        """The parsed `sourceUriPrefix`."""
         return self.listing.prefix
 
     @property
@@ -505,7 +502,6 @@ class FileSet:
 
     @property
     def format(self) -> FileFormat:
-        """The format."""
         return format_of(self.declared.format)
 
     def _allowed_format(self) -> str:

@@ -34,7 +34,6 @@ class HadoopFiles:
     client: HadoopClient
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches."""
         try:
             listing = _Listing(self.client, glob)
             parts = split_glob(glob)
@@ -60,16 +59,13 @@ class HadoopFiles:
         """None: Hadoop's client lists whole folders, and so nothing is saved by asking for less."""
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder at a URI."""
         path, file_system = open_path(self.client, uri)
         return bool(file_system.exists(path))
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """The store of a folder of which only Hadoop's client knows the scheme."""
         return HadoopObjectStore(self.client, uri, create=create)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """So many bytes at the end of a file."""
         return FileEnds(self.client).read(file, length)
 
 
@@ -81,7 +77,6 @@ class _Listing:
         self._file_system = open_path(client, glob)[1]
 
     def of(self, glob: str) -> list[ListedFile]:
-        """Files and folders."""
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(glob))
         statuses = self._file_system.globStatus(path)
         if statuses is None:  # rather than empty, where a glob without wildcards matches nothing

@@ -114,7 +114,6 @@ class FileListing:
     """Files of one `hdfsLike` source; listed once, on first access."""
 
     resource: str
-    """`Kind/name` of the source."""
     declared: HdfsLike
     others: OtherFiles
     """Lists what is not on a local disk."""

@@ -207,7 +207,6 @@ class ValueChecks:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     declared: HdfsLike
 
     @property

@@ -101,12 +101,10 @@ class SimpleQuery(QuerySource):
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
-        """The source, if it is such a query."""
         declared = source.spec.simple_virtual
         return None if declared is None else cls(source, declared)
 
     def findings(self, scope: Scope) -> Findings:
-        """Everything that is wrong with it."""
         spec, owner = self.declared, self.source
         return (
             *scope.missing("DataSource", spec.data_source, owner, f"{_PATH}.dataSource"),
@@ -116,12 +114,10 @@ class SimpleQuery(QuerySource):
 
     @property
     def caption(self) -> str:
-        """The source it queries."""
         return f"query on {self.declared.data_source}"
 
     @property
     def snapshots_of(self) -> str:
-        """The source that it is over."""
         return self.declared.data_source
 
     def query(self, snapshot: EpochNanos) -> BoundQuery:
@@ -221,12 +217,10 @@ class ComplexQuery(QuerySource):
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
-        """The source, if it is such a query."""
         declared = source.spec.complex_virtual
         return None if declared is None else cls(source, declared)
 
     def findings(self, scope: Scope) -> Findings:
-        """Everything that is wrong with it."""
         spec, owner = self.declared, self.source
         aliases = tuple(source.alias for source in spec.data_sources)
         missing = (
@@ -248,7 +242,6 @@ class ComplexQuery(QuerySource):
 
     @property
     def caption(self) -> str:
-        """Return the number of sources it reads."""
         first, *more = self.declared.data_sources
         return f"query on {len(more) + 1} sources" if more else f"query on {first.data_source}"
 

@@ -21,7 +21,6 @@ class TableSource(declared.HdfsLikeSource):
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
-        """The source, if its format is one of tables."""
         declared = source.spec.hdfs_like
         if declared is None or not format_of(declared.format).table:
             return None
@@ -53,13 +52,11 @@ class TableSource(declared.HdfsLikeSource):
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """The place of the table."""
         table = self.declared.table
         return self.declared.globs if table is None else (table.place,)
 
     @property
     def datasets(self) -> tuple[declared.DatasetName, ...]:
-        """The place of the table, or its name in a catalog."""
         table = self.declared.table
         if table is not None:
             return (declared.table_dataset(table),)
@@ -74,7 +71,6 @@ class TableSource(declared.HdfsLikeSource):
         )
 
     def kind_findings(self) -> Iterator[Finding]:
-        """Settings that a table cannot have."""
         declared = self.declared
         if len(self.globs) > 1 or _GLOB & set(self.globs[0]):
             found = ", ".join(self.globs[:3])

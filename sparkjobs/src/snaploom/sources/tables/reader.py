@@ -67,12 +67,10 @@ class PinnedTable:
 
     @property
     def resource(self) -> str:
-        """`Kind/name` of the source."""
         return self.source.source.identity
 
     @property
     def spark(self) -> SparkSession:
-        """The session that reads it."""
         return self.library.session
 
     @cached_property
@@ -105,12 +103,10 @@ class PinnedTable:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the version."""
         return f"{self._format}:{self.version}"
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Nothing."""
         return ()
 
     def change(self, now: SourceFiles) -> Change | None:
@@ -226,11 +222,6 @@ class TableReader:
         return SourceSnapshots() if self.table.version is None else READ_TIME
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
-        """All rows.
-
-        Raises:
-            SnapshotMissing: there is no version, or another time is asked for.
-        """
         (snapshot,) = snapshots
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
@@ -246,19 +237,9 @@ class TableColumnReader:
     settings: FromFieldValue
 
     def listing(self) -> SourceSnapshots:
-        """The distinct instants of the column; one pass over it.
-
-        Raises:
-            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
-        """
         return SourceSnapshots.of(self._values)
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
-        """The rows of snapshots.
-
-        Raises:
-            SnapshotMissing: there are none of one.
-        """
         for snapshot in snapshots:
             if snapshot not in self._values:
                 raise not_listed(self.name, snapshot)

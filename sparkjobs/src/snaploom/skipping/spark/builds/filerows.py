@@ -103,7 +103,6 @@ class BuildPlan:
     """Format and options by which Spark reads it."""
     file_count: int
     partitions: PartitionRows
-    """Partition values of its files."""
     footer_terms: Mapping[str, FooterTerm] = field(default_factory=dict)
     """Terms that footers may prove, by key."""
     is_parquet: bool = False

@@ -56,7 +56,6 @@ class DirectReader:
     """Indexes to build; all of their terms are in `terms`."""
     terms: Mapping[str, FooterTerm]
     is_case_sensitive: bool
-    """Whether Spark distinguishes names by case."""
 
     @classmethod
     def of(

@@ -65,7 +65,6 @@ class RecentlyUsed(Generic[K, V]):
         self._lock = threading.Lock()
 
     def find(self, key: K) -> V | None:
-        """The value of a key, or None if it is not there."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -337,16 +336,13 @@ class Decider:
         self._lock = threading.Lock()
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None = None) -> None:
-        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
         self._catalogs.add_bases(uris, keys)
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """Folders below which indexes are looked for, in every session."""
         return self._catalogs.bases
 
     def forget(self) -> None:
-        """Read every state anew with the next query."""
         self._catalogs.forget()
 
     def concerns(self, header: str) -> bool:

@@ -222,7 +222,6 @@ class Known:
     """Files of the listing by rows; None where there is a row for each file, in order."""
 
     def keep(self, evaluation: Evaluation) -> Mask:
-        """For each file of the listing, whether it must be read."""
         return evaluation.keep if self.matched is None else self.matched.keep(evaluation.keep)
 
 

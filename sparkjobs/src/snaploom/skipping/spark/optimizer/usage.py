@@ -44,9 +44,7 @@ class IndexOutcome:
     """Outcome of one skipping index."""
 
     uri: str
-    """Location."""
     target: str
-    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -59,9 +57,7 @@ class IndexOutcome:
     dropped: int = 0
     """Files that it proves are not needed."""
     dropped_bytes: int = 0
-    """Their size."""
     seconds: float = 0.0
-    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
@@ -81,14 +77,12 @@ class RelationOutcome:
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
-    """Seconds that the decision took."""
     condition: str = ""
     """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
     reasons: tuple[str, ...] = ()
     """Reason why no index was asked."""
     is_evaluated_only: bool = False
-    """Whether every file was read nevertheless."""
 
     @property
     def dropped_files(self) -> int:
@@ -180,12 +174,10 @@ class Statistics:
 
     @property
     def dropped_files(self) -> int:
-        """Files that were not read."""
         return self.files - self.kept_files
 
     @property
     def dropped_bytes(self) -> int:
-        """Bytes that were not read."""
         return self.bytes - self.kept_bytes
 
 
