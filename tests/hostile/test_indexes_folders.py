@@ -43,8 +43,7 @@ from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, drop, refresh, vacuum
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.stores.catalog import LOCATIONS, FolderBase
-from snaploom.skipping.stores.folder import folder_name
-from snaploom.skipping.stores.port import StoredState
+from snaploom.skipping.stores.port import StoredState, target_key
 
 PROVING = os.environ.get("SNAPLOOM_PROVE") == "1"
 OF_BYTES, OF_JSON, SHARES = (3000, 3000, 40) if PROVING else (15, 15, 1)
@@ -157,7 +156,7 @@ def test_no_hostile_folder_does_anything_but_fail(good, worker, tmp_path, share)
     assert faults == []
 
 
-KEY = folder_name(URI)
+KEY = target_key(URI)
 
 
 @pytest.fixture
@@ -230,7 +229,7 @@ def forged(definition: SkippingDefinition) -> SkippingDefinition:
 
 
 def parts(place: Place) -> list[Path]:
-    return sorted((place.base / folder_name("/data/neighbour")).glob("*.parquet"))
+    return sorted((place.base / target_key("/data/neighbour")).glob("*.parquet"))
 
 
 def test_a_directory_of_another_index_is_not_removed(tmp_path, caplog):
@@ -273,7 +272,7 @@ def test_who_owns_a_directory_replaces_and_removes_it(tmp_path: Path) -> None:
     drop(store)
     vacuum(store)
     assert parts(place) == []
-    assert list((place.base / folder_name("/data/neighbour")).glob("*")) == []
+    assert list((place.base / target_key("/data/neighbour")).glob("*")) == []
 
 
 def test_a_terabyte_beside_the_parts_of_a_directory_is_not_read(tmp_path: Path) -> None:
@@ -290,7 +289,7 @@ def test_a_terabyte_beside_the_parts_of_a_directory_is_not_read(tmp_path: Path) 
 
 def test_a_state_that_lies_elsewhere_is_damaged(tmp_path: Path) -> None:
     place = make_good(tmp_path)
-    neighbours = place.base / folder_name(NEIGHBOUR_URI) / "manifest"
+    neighbours = place.base / target_key(NEIGHBOUR_URI) / "manifest"
     newest = max(neighbours.glob("*.json"))
     (place.index / "manifest" / newest.name).write_bytes(newest.read_bytes())
     (place.index / "_latest").write_text(json.dumps({"version": int(newest.stem)}))

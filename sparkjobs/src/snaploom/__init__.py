@@ -8,8 +8,6 @@ Names are resolved when they are first used, so that `import snaploom` takes no 
 without Spark; type checkers and editors see them as they are.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom.installed import attributes_of

@@ -4,8 +4,6 @@
 that), so that layers stay checkable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version

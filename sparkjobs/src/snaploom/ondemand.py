@@ -5,8 +5,6 @@ that need it are called as `ondemand.name(...)`: it is imported at that moment, 
 see the function itself. Packages below offer theirs in the same way.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from snaploom.installed import attributes_of

@@ -37,7 +37,7 @@ from snaploom.models.skippingindex import Index, IndexState
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, refresh
 from snaploom.skipping.stores.catalog import FolderBase
-from snaploom.skipping.stores.folder import folder_name
+from snaploom.skipping.stores.port import target_key
 from snaploom.skipping.stores.usage import Usage
 
 NEIGHBOUR_URI = "file:/data/neighbour"
@@ -67,7 +67,7 @@ class Place:
     @property
     def index(self) -> Path:
         """The index that an enemy writes to."""
-        return self.base / folder_name(URI)
+        return self.base / target_key(URI)
 
     @property
     def metadata(self) -> Path:
@@ -404,7 +404,7 @@ _NEIGHBOUR = {"uri": NEIGHBOUR_URI, "table": "", "format": "parquet", "options":
 _STATES: dict[str, Change] = {
     "name-parent": _segment(name="../../../canaries/segments/kept.parquet"),
     "name-absolute": _segment(name="/etc/passwd"),
-    "name-neighbour": _segment(name=f"../../{folder_name(NEIGHBOUR_URI)}/_latest"),
+    "name-neighbour": _segment(name=f"../../{target_key(NEIGHBOUR_URI)}/_latest"),
     "name-nul": _segment(name="a\0b"),
     "name-dots": _segment(name=".."),
     "rows-many": _segment(rows=1 << 49),

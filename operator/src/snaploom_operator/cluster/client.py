@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.request import getproxies_environment
 
+import aiohttp
 import yaml
-from aiohttp import (
-    ClientHandlerType,
-    ClientPayloadError,
-    ClientRequest,
-    ClientResponse,
-    ClientSession,
-    StreamReader,
-    TCPConnector,
-)
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import (
     ConfigException,
@@ -342,7 +334,7 @@ class Follower(Protocol):
 
 async def watching_session(
     kubeconfig: Path | None, context: str | None, user_agent: str, follower: Follower
-) -> tuple[str, ClientSession]:
+) -> tuple[str, aiohttp.ClientSession]:
     """Open a session as `connect` does, whose watches are followed; the server's URL, and it.
 
     The first list of what the follower has listed is empty, and as of that list's version: what
@@ -356,7 +348,9 @@ async def watching_session(
     """
     client = await connect(kubeconfig, context, user_agent)
 
-    async def exchange(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    async def exchange(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
         request.headers.update(await authorization(client, str(request.url.path), request.method))
         if client.configuration.tls_server_name:
             request.server_hostname = client.configuration.tls_server_name
@@ -372,8 +366,11 @@ async def watching_session(
         if is_absent or response.status == HTTPStatus.GONE:  # both let kopf list again
             response.close()
             if not is_watch:
-                raise ClientPayloadError("no such kind, or an expired list")
-            response.status, response.content = HTTPStatus.OK, cast("StreamReader", _Expired())
+                raise aiohttp.ClientPayloadError("no such kind, or an expired list")
+            response.status, response.content = (
+                HTTPStatus.OK,
+                cast("aiohttp.StreamReader", _Expired()),
+            )
         elif response.ok and version:
             listed: objects.JsonObject = {"metadata": {"resourceVersion": version}, "items": []}
             cast("_Response", response).replacement = listed
@@ -381,11 +378,11 @@ async def watching_session(
             kind = _kind_of(request.url.path)
             follower.hear(*kind, is_new=True)
             lines = _Lines(response.content, lambda: follower.hear(*kind, is_new=False))
-            response.content = cast("StreamReader", lines)
+            response.content = cast("aiohttp.StreamReader", lines)
         return response
 
-    session = ClientSession(
-        connector=TCPConnector(limit=0, ssl=client.rest_client.ssl_context),
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=client.rest_client.ssl_context),
         headers=client.default_headers,
         proxy=client.configuration.proxy,
         middlewares=(exchange,),
@@ -402,7 +399,7 @@ def _kind_of(path: str) -> tuple[str, str, str | None]:
     return (parts[1] if parts[0] == "apis" else ""), parts[-1], namespace
 
 
-class _Response(ClientResponse):
+class _Response(aiohttp.ClientResponse):
     """A response whose objects may be nested deeper than a parser goes."""
 
     replacement: objects.JsonObject | None = None
@@ -425,7 +422,7 @@ class _Expired:
 class _Lines:
     """The content of a watch, of which every line can be parsed; `heard` is called for each."""
 
-    def __init__(self, content: StreamReader, heard: Callable[[], None]) -> None:
+    def __init__(self, content: aiohttp.StreamReader, heard: Callable[[], None]) -> None:
         self._content = content
         self._heard = heard
 

@@ -1,7 +1,5 @@
 """The conditions of a resource, and the conclusion of its decision."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The steps of a resource's runs, deletion included: which one is followed or begun, and how."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -222,7 +220,12 @@ def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
             return Step(None)
         return Step(current, wakes=((view.since, SETTLE_SECONDS),))
     if current.action is RunAction.RUN and current.trigger.declarations != view.declarations:
-        return _renewed(view, current)
+        outdated = tuple(
+            decision.Delete(CONFIG_MAPS, view.namespace, each.name, each.uid)
+            for each in view.runs.config_maps
+            if each.run == current.name and each.role == "bundle"
+        )
+        return Step(current.model_copy(update={"trigger": view.trigger}), actions=outdated)
     made = _creations(view, current)
     if isinstance(made, Fault):
         return Step(None, fault=made)
@@ -237,16 +240,6 @@ def _may_create(view: RunView, current: CurrentRun) -> bool:
     if current.action is RunAction.DELETE:
         return view.submitter in view.runs.available and view.job_bundle is not None
     return view.fault is None and view.bundle is not None and not view.is_deleting
-
-
-def _renewed(view: RunView, current: CurrentRun) -> Step:
-    """Update a run whose declarations changed before its application was created."""
-    outdated = tuple(
-        decision.Delete(CONFIG_MAPS, view.namespace, each.name, each.uid)
-        for each in view.runs.config_maps
-        if each.run == current.name and each.role == "bundle"
-    )
-    return Step(current.model_copy(update={"trigger": view.trigger}), actions=outdated)
 
 
 def _submitted(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:

@@ -1,7 +1,5 @@
 """The status of a resource, conditions aside, within limits of sizes."""
 
-from __future__ import annotations
-
 from snaploom.models.common import ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource

@@ -1,7 +1,5 @@
 """Runs a process by kopf: start, end, login, liveness, and the events of what it watches."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator

@@ -285,7 +285,10 @@ async def serving(
     )
     await runner.setup()
     try:
-        await _listen(_Site(runner, host, port, tls), port)
+        try:
+            await _Site(runner, host, port, tls).start()
+        except OSError as error:
+            raise port_unusable(port, error) from error
         sweeping = asyncio.create_task(connections.sweep(runner))
         try:
             yield int(runner.addresses[0][1])
@@ -295,13 +298,6 @@ async def serving(
                 await sweeping
     finally:
         await runner.cleanup()
-
-
-async def _listen(site: _Site, port: int) -> None:
-    try:
-        await site.start()
-    except OSError as error:
-        raise port_unusable(port, error) from error
 
 
 def port_unusable(port: int, error: OSError) -> SettingsInvalid:

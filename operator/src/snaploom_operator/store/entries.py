@@ -339,7 +339,13 @@ def _view(ref: Ref, uid: str, labels: Mapping[str, str], stored: JsonObject) -> 
         case "ConfigMap":
             return _config_map(ref, uid, labels)
         case "Pod" if labels[LABEL_RUN] and labels[SPARK_ROLE] == DRIVER_ROLE:
-            return _driver_pod(ref.name, labels[LABEL_RUN], mapping_in(stored, "spec"), status)
+            return DriverPod(
+                ref.name,
+                labels[LABEL_RUN],
+                phase=text_in(status, "phase") or "Unknown",
+                trouble="; ".join(dict.fromkeys(_troubles(status))),
+                unscheduled=_unscheduled(mapping_in(stored, "spec"), status),
+            )
         case "Workload" if labels[LABEL_RUN]:
             return _quota_request(labels[LABEL_RUN], status)
         case _:
@@ -349,16 +355,6 @@ def _view(ref: Ref, uid: str, labels: Mapping[str, str], stored: JsonObject) -> 
 def _config_map(ref: Ref, uid: str, labels: Mapping[str, str]) -> OwnedConfigMap | None:
     role = labels[LABEL_ROLE]
     return OwnedConfigMap(ref.name, uid, labels[LABEL_RUN], role) if role else None
-
-
-def _driver_pod(name: str, run: str, spec: JsonObject, status: JsonObject) -> DriverPod:
-    return DriverPod(
-        name,
-        run,
-        phase=text_in(status, "phase") or "Unknown",
-        trouble="; ".join(dict.fromkeys(_troubles(status))),
-        unscheduled=_unscheduled(spec, status),
-    )
 
 
 def _unscheduled(spec: JsonObject, status: JsonObject) -> str:

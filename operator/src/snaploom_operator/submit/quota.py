@@ -3,8 +3,6 @@
 A run's objects are marked as each scheduler asks for; what is not marked starts outside its quota.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

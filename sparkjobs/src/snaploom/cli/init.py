@@ -189,12 +189,23 @@ def init(
         )
     target = folder.absolute()
     with writing_to(folder):
-        _refuse_full(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise FolderNotUsable(
+                "this folder is not empty" if folder.is_dir() else "this is a file",
+                found=str(folder),
+                expected="a new or empty folder",
+            )
     if from_:
         _show_next(folder, _start()(folder, from_, options))
         return 0
     with writing_to(folder):
-        _refuse_special(target)
+        special = sorted(SPECIAL & set(target.as_posix()))
+        if special:
+            raise FolderNotUsable(
+                "the path of this folder means something else in a glob",
+                found=f"{target} with {' '.join(special)}",
+                expected=f"a path without {' '.join(sorted(SPECIAL))}",
+            )
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
         written += add_editor_schema(target)
     console = result_console()
@@ -218,25 +229,6 @@ def _show_next(folder: Path, output: str) -> None:
         f"page {output} --to site -f",
     ):
         console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
-
-
-def _refuse_special(target: Path) -> None:
-    special = sorted(SPECIAL & set(target.as_posix()))
-    if special:
-        raise FolderNotUsable(
-            "the path of this folder means something else in a glob",
-            found=f"{target} with {' '.join(special)}",
-            expected=f"a path without {' '.join(sorted(SPECIAL))}",
-        )
-
-
-def _refuse_full(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FolderNotUsable(
-            "this folder is not empty" if folder.is_dir() else "this is a file",
-            found=str(folder),
-            expected="a new or empty folder",
-        )
 
 
 def _copy(source: Traversable, target: Path, place: str) -> list[Path]:

@@ -10,14 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    NotFoundError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 from obstore.store import ObjectStore as Backend
 
@@ -124,11 +117,11 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
         )
     if any(service in str(error) for service in _METADATA_SERVICES):
         return _refused(place, "no credentials in the environment", variables, "", writing)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or (
+    if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or (
         answer.status in _REFUSALS or answer.code in _HINTS
     ):
         return _refused(place, answer.message, variables, answer.code, writing)
-    if isinstance(error, FileNotFoundError | NotFoundError) and answer.code in ABSENT:
+    if isinstance(error, FileNotFoundError | exceptions.NotFoundError) and answer.code in ABSENT:
         return absent(place)
     if answer.status == 409 and answer.code not in TAKEN:
         return WritersMet(
@@ -136,7 +129,7 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
             found=answer.message,
             expected="one writer at a time",
         )
-    if isinstance(error, AlreadyExistsError | PreconditionError):
+    if isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError):
         return exists_already(place)
     if answer.status is None and _NO_CONNECTION.search(str(error)):
         return StoreUnreachable(
@@ -304,7 +297,7 @@ class ObstoreObjectStore:
     def _translated(self, key: str, *, writing: bool) -> Iterator[None]:
         try:
             yield
-        except (BaseError, OSError) as error:
+        except (exceptions.BaseError, OSError) as error:
             place = f"{self._uri}{key}"
             raise store_error(error, place, self._variables, writing=writing) from None
 

@@ -322,7 +322,11 @@ class LocalObjectStore:
                 os.link(name, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
             except OSError as error:
                 if error.errno in NO_HARD_LINKS and os.access(".", os.W_OK, dir_fd=folder):
-                    raise self._without_links(error) from error
+                    raise errors.StoreNotSafe(
+                        f"the file system of {self._root} has no hard links, so that two runs "
+                        "could both believe that they published",
+                        found=str(error),
+                    ) from error
                 raise
             status = os.stat(new, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):  # it took the file's name a moment ago
@@ -404,13 +408,6 @@ class LocalObjectStore:
                 found=kind,
                 expected="a plain file or folder, as Snaploom writes them",
             )
-
-    def _without_links(self, error: OSError) -> errors.StoreNotSafe:
-        return errors.StoreNotSafe(
-            f"the file system of {self._root} has no hard links, so that two runs could both "
-            "believe that they published",
-            found=str(error),
-        )
 
     def _refused(self, key: str, error: OSError) -> errors.SnaploomError:
         place = str(self._root) if key == str(self._root) else f"{self._root}/{visible(key)}"

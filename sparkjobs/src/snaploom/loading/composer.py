@@ -335,7 +335,14 @@ class _Composer:
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 merged.extend(self._merged(node, value))
             elif key in entries:
-                self._duplicate(key, event, entries[key])
+                self._faults.append(
+                    Fault(
+                        "SL105", f"the key '{key}' stands twice in the same mapping", _at(event),
+                        join_path(self._path),
+                        found=f"first on line {entries[key].key_at.line}, "
+                        f"again on line {_at(event).line}",
+                        expected="each key once")
+                )  # fmt: skip
             else:
                 entries[key] = Entry(_at(event), _at(value), node)
             self._path.pop()
@@ -371,15 +378,6 @@ class _Composer:
         raise self._unreadable(
             "SL104", "the merge key '<<' needs a mapping, or a list of mappings", event
         )
-
-    def _duplicate(self, key: str, event: yaml.Event, first: Entry) -> None:
-        self._faults.append(
-            Fault(
-                "SL105", f"the key '{key}' stands twice in the same mapping", _at(event),
-                join_path(self._path),
-                found=f"first on line {first.key_at.line}, again on line {_at(event).line}",
-                expected="each key once")
-        )  # fmt: skip
 
     def _alias(self, event: yaml.AliasEvent) -> Node:
         name = event.anchor or ""

@@ -3,8 +3,6 @@
 By an as-of join each row finds the one row of a source that holds at the row's own time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self

@@ -1,7 +1,5 @@
 """Findings: errors and warnings about declarations, in one shape for every caller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 

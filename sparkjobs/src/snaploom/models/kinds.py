@@ -1,7 +1,5 @@
 """The six kinds: names, plurals, short names, printer columns, and resources as YAML."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

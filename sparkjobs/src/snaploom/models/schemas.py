@@ -1,7 +1,5 @@
 """Schemas of models: CustomResourceDefinitions, and JSON Schema for editors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A short form is read where a model is parsed, and is the same model as the long 
 Each has a pattern, which the API server checks as well (`snaploom.models.schemas`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

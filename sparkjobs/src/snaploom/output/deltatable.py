@@ -31,13 +31,7 @@ from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, now
 from snaploom.output import layout
 from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
 from snaploom.output.entries import SnapshotRecord, TombstoneRecord
-from snaploom.output.icebergtable import (
-    COMMIT,
-    LAST_COMMIT,
-    REVOKED,
-    TableChange,
-    TableVersion,
-)
+from snaploom.output.icebergtable import COMMIT, LAST_COMMIT, REVOKED, TableChange, TableVersion
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.tablehistory import shown_again
 from snaploom.types.schemas import (

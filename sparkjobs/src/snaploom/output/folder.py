@@ -97,8 +97,8 @@ class FolderOwner:
 
     output: str
     namespace: str = ""
+    """Empty where there is no cluster, as `uid` is."""
     uid: str = ""
-    """Empty where there is no cluster."""
 
     def __str__(self) -> str:
         name = f"{self.namespace}/{self.output}" if self.namespace else self.output
@@ -358,7 +358,11 @@ def prepare_folder(
             adopt_folder=adopt_folder,
         )
     self_test(store)
-    _mark(store)
+    marker = json.dumps({"format": MANIFEST_FORMAT, "madeBy": "snaploom"}).encode() + b"\n"
+    try:
+        store.put_if_absent(layout.MARKER, marker)
+    except errors.ObjectAlreadyExists:
+        _is_marked(store)
     run.reached(CrashPoint.AFTER_MARKER)
     log = ManifestLog(store)
 
@@ -388,14 +392,6 @@ def _is_marked(store: ObjectStore) -> bool:
         return False
     parse_versioned(marker, f"{store.uri}{layout.MARKER}", HINT)
     return True
-
-
-def _mark(store: ObjectStore) -> None:
-    marker = json.dumps({"format": MANIFEST_FORMAT, "madeBy": "snaploom"}).encode() + b"\n"
-    try:
-        store.put_if_absent(layout.MARKER, marker)
-    except errors.ObjectAlreadyExists:
-        _is_marked(store)
 
 
 def _removed(store: ObjectStore, found: str) -> errors.FolderRemoved:

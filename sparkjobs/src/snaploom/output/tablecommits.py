@@ -20,7 +20,7 @@ from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import DataFormat
-from snaploom.output import icebergtable, layout, manifest
+from snaploom.output import icebergtable, layout, manifest, tablehistory
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
@@ -33,14 +33,6 @@ from snaploom.output.entries import (
 from snaploom.output.history import with_partition
 from snaploom.output.outputtables import OutputTable, unreachable
 from snaploom.output.state import FolderState, apply
-from snaploom.output.tablehistory import (
-    CHANGES,
-    Meant,
-    commits_of,
-    meaning_of,
-    store_meaning,
-    versions_of,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +65,10 @@ class TableCommits:
         newest = max(state.versions.values(), key=lambda one: one.seq, default=None)
         if newest is not None:
             record = state.records.live(newest)
-            commits = () if version is None else commits_of(self.store, version)
-            if not any(meaning_of(self.store, one).publishes(record) for one in commits):
+            commits = () if version is None else tablehistory.commits_of(self.store, version)
+            if not any(
+                tablehistory.meaning_of(self.store, one).publishes(record) for one in commits
+            ):
                 raise _lost(self.store.uri, settings, record, len(state.versions))
         elif version is None:
             table.begin(with_partition(_NO_COLUMNS, settings), settings.partition_field_name)
@@ -101,7 +95,7 @@ class TableCommits:
         entry = build(state)
         if entry is None:
             return state
-        if not isinstance(entry, CHANGES):
+        if not isinstance(entry, tablehistory.CHANGES):
             raise AssertionError(f"not for the table: {entry.action}")
         if entry.run_id in version.revoked:
             raise RunRevoked(
@@ -118,7 +112,9 @@ class TableCommits:
                 f"the table of {self.store.uri} has the commit, and the log does not: "
                 f"{error.message}"
             ) from error
-        is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
+        is_there = isinstance(entry, Tombstone) or tablehistory.Meant(entry, "").is_version_of(
+            state
+        )
         return state if is_there else None
 
     def catch_up(self, *, writes: bool = True) -> FolderState:
@@ -131,9 +127,9 @@ class TableCommits:
         version = None if self.table is None else self.table.read()
         if version is None:
             return state
-        due: list[Meant] = []
-        for commit in commits_of(self.store, version):
-            meant = meaning_of(self.store, commit)
+        due: list[tablehistory.Meant] = []
+        for commit in tablehistory.commits_of(self.store, version):
+            meant = tablehistory.meaning_of(self.store, commit)
             if meant.is_version_of(state):
                 break
             due.append(meant)
@@ -158,8 +154,8 @@ class TableCommits:
     ) -> bool:
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
-        commit = store_meaning(self.store, entry, table.before(version))
-        begun, ended = versions_of(entry)
+        commit = tablehistory.store_meaning(self.store, entry, table.before(version))
+        begun, ended = tablehistory.versions_of(entry)
         schemas = [manifest.read_schema(self.store, one.schema_hash) for one in begun]
         change = icebergtable.TableChange(
             schema="".join(with_partition(schema, settings) for schema in schemas),
@@ -182,7 +178,7 @@ class TableCommits:
             raise unreachable(self.store)
         return self.table
 
-    def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
+    def _entry(self, meant: tablehistory.Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
         if isinstance(entry, Publish | Replace):
             # They are there, unless `metadata/` was lost.

@@ -1,7 +1,7 @@
 """Effects of changed declarations on an output, and differences of rows of two snapshots."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from pydantic import JsonValue
@@ -329,7 +329,7 @@ class ComparedSnapshot:
 
     @property
     def document(self) -> JsonValue:
-        return {"time": self.time, "sequence": self.sequence, "rows": self.rows}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

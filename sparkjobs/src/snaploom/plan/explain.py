@@ -17,7 +17,7 @@ from snaploom.models.windows import Windows
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
 from snaploom.plan.steps import Action, CollectEnded, Times
-from snaploom.plan.tree import JoinNode, JoinTree, Tie
+from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.secretdetection import secret_form
 
 # The environment and variables of declarations, and the accelerator, as plans show them.
@@ -84,7 +84,18 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
             {"fieldName": missing.field_name, "source": missing.source, "mode": missing.mode.value}
             for missing in plan.tree.unreachable
         ],
-        "ties": [_tie_json(tie) for tie in plan.tree.ties],
+        "ties": [
+            {
+                "fieldName": tie.field_name,
+                "depth": tie.depth,
+                "antiPriority": tie.anti_priority,
+                "candidates": [
+                    {"parent": way.parent, "relationship": way.relationship}
+                    for way in tie.candidates
+                ],
+            }
+            for tie in plan.tree.ties
+        ],
         "candidates": None if candidates is None else [_snapshot_json(one) for one in candidates],
         "deletes": [
             {"time": format_instant(removal.time), "rule": removal.rule.value}
@@ -111,17 +122,6 @@ def _join_json(node: JoinNode) -> JsonValue:
         "asOf": node.timed.dump() if isinstance(node.timed, AsOf) else None,
         "windows": node.timed.dump() if isinstance(node.timed, Windows) else None,
         "history": None if node.history is None else node.history.text,
-    }
-
-
-def _tie_json(tie: Tie) -> JsonValue:
-    return {
-        "fieldName": tie.field_name,
-        "depth": tie.depth,
-        "antiPriority": tie.anti_priority,
-        "candidates": [
-            {"parent": way.parent, "relationship": way.relationship} for way in tie.candidates
-        ],
     }
 
 

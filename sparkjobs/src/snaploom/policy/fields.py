@@ -17,7 +17,7 @@ from snaploom.models.run import RunSettings
 from snaploom.policy.references import Scope
 from snaploom.policy.sqlfunctions import CHANGES_ROWS, REASONS, Determinism, hint_for, refusal_of
 from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlForm, SqlText
-from snaploom.policy.verdicts import MAX_INSTRUCTIONS, RegexFault, RegexList, TextJudge
+from snaploom.policy.verdicts import MAX_INSTRUCTIONS, RegexList, TextJudge
 
 # Walks over the fields of models: every text of a resource but of its status, with its path.
 
@@ -94,18 +94,16 @@ def regex_findings(
         )
     if verdict.unjudged is not None:
         path, _ = given[len(verdict.judged)]
-        findings.append(_regexes_unjudged(verdict.unjudged, owner, path))
+        findings.append(
+            owner.finding(
+                "SL131",
+                path,
+                verdict.unjudged.message,
+                expected=f"programs of at most {MAX_INSTRUCTIONS} instructions together",
+                hint=verdict.unjudged.hint,
+            )
+        )
     return tuple(findings), groups
-
-
-def _regexes_unjudged(fault: RegexFault, owner: Resource, path: str) -> Finding:
-    return owner.finding(
-        "SL131",
-        path,
-        fault.message,
-        expected=f"programs of at most {MAX_INSTRUCTIONS} instructions together",
-        hint=fault.hint,
-    )
 
 
 def zone_findings(zone: str, owner: Resource, path: str) -> Iterator[Finding]:

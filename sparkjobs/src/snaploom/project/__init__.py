@@ -4,8 +4,6 @@ Each method calls what the command of its name calls; no rule of its own is here
 their text are in `snaploom.cli`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -7,6 +7,7 @@ They are the models of the API, so that they validate, compare and round-trip as
 
 from collections.abc import Mapping, Sequence
 
+from snaploom.models import skippingindex
 from snaploom.models.common import ObjectMeta, Resource
 from snaploom.models.datarelationship import DataRelationship as _DataRelationship
 from snaploom.models.datarelationship import DataRelationshipSpec, Representation
@@ -25,14 +26,6 @@ from snaploom.models.kinds import to_yaml
 from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec, OutputFolder
 from snaploom.models.outputdataset import OutputDataset as _OutputDataset
 from snaploom.models.run import RunSettings
-from snaploom.models.skippingindex import (
-    Index,
-    IndexEncryption,
-    IndexStore,
-    IndexTarget,
-    Refresh,
-    SkippingIndexSpec,
-)
 from snaploom.models.skippingindex import SkippingIndex as _SkippingIndex
 
 _NO_LABELS: Mapping[str, str] = {}
@@ -189,13 +182,13 @@ class SkippingIndex(_SkippingIndex, _Written):
         self,
         name: str,
         *,
-        target: IndexTarget,
-        indexes: Sequence[Index],
-        store: IndexStore,
+        target: skippingindex.IndexTarget,
+        indexes: Sequence[skippingindex.Index],
+        store: skippingindex.IndexStore,
         enabled: bool = True,
         where: str | None = None,
-        refresh: Refresh | None = None,
-        encryption: IndexEncryption | None = None,
+        refresh: skippingindex.Refresh | None = None,
+        encryption: skippingindex.IndexEncryption | None = None,
         run: RunSettings | None = None,
         namespace: str | None = None,
         labels: Mapping[str, str] = _NO_LABELS,
@@ -220,5 +213,5 @@ class SkippingIndex(_SkippingIndex, _Written):
         }
         rest = {"where": where, "refresh": refresh, "encryption": encryption, "run": run}
         given.update({key: value for key, value in rest.items() if value is not None})
-        spec = SkippingIndexSpec.model_validate(given)
+        spec = skippingindex.SkippingIndexSpec.model_validate(given)
         super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)

@@ -28,13 +28,12 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import IndexFacts, Report, RunPhase
 from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndex
-from snaploom.output.folder import Folder, Run
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.pods import allowances_of
 from snaploom.run import declarations
 from snaploom.run.clusterobjects import ClusterLease, ConfigMapPlace, ConfigMapReport, connect
-from snaploom.run.declarations import unstarted_report
+from snaploom.run.declarations import finished_report, unstarted_report
 from snaploom.run.indexes.indexrequests import (
     IndexAction,
     IndexedPlace,
@@ -116,16 +115,7 @@ def delete_output(bundle: Bundle, work: Work) -> Report:
         work.log(f"warning: the table {table.name} stays: it is not this output's ({table.left})")
     elif table is not None and table.is_dropped:
         work.log(f"dropped the table {table.name}")
-    return Report(
-        output=bundle.output.name,
-        run_id="",
-        phase=RunPhase.SUCCEEDED,
-        started_at=format_instant(work.started),
-        finished_at=format_instant(now()),
-        snapshot_count=0,
-        removed=removed,
-        tool_version=VERSION,
-    )
+    return finished_report(bundle.output.name, work.started, snapshot_count=0, removed=removed)
 
 
 def refresh_index(bundle: Bundle, work: Work) -> Report:
@@ -135,9 +125,9 @@ def refresh_index(bundle: Bundle, work: Work) -> Report:
         TargetNotIndexable: it is about something that has no files of its own.
     """
     place = place_of_bundle(bundle, allow=work.allow)
-    apply = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+    actions = (IndexAction.APPLY, IndexAction.DESCRIBE)
     try:
-        done, described = _carry_out([apply, IndexRequest(IndexAction.DESCRIBE, place)], work)
+        done, described = _carry_out([IndexRequest(action, place) for action in actions], work)
     except SnaploomError as error:
         report = unstarted_report(place.owner, work.started, error)
         return report.model_copy(
@@ -203,15 +193,7 @@ def _index_report(place: IndexedPlace, facts: IndexFacts, work: Work) -> Report:
         work.log(f"warning {place.owner}: {line}")
     for line in facts.done or ("nothing to do",):
         work.log(f"{place.owner}: {line}")
-    return Report(
-        output=place.owner,
-        run_id="",
-        phase=RunPhase.SUCCEEDED,
-        started_at=format_instant(work.started),
-        finished_at=format_instant(now()),
-        index=facts,
-        tool_version=VERSION,
-    )
+    return finished_report(place.owner, work.started, index=facts)
 
 
 def _bounded(lines: Sequence[str]) -> tuple[str, ...]:
@@ -281,7 +263,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             allow=allow,
         )
         if isinstance(sink, ConfigMapReport):
-            work = replace(work, lease=_in_cluster(owner, identity))
+            work = replace(
+                work,
+                lease=lambda folder, run: ClusterLease(
+                    folder.store.uri, owner, identity, run.clock
+                ),
+            )
         report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
         if report.message:
             log.write(f"error {report.output}: {report.message}", reason=report.reason)
@@ -311,13 +298,6 @@ def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
             expected=owner.namespace,
         )
     return ConfigMapReport(ConfigMapPlace(namespace, name), owner, identity, connect)
-
-
-def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
-    def lease(folder: Folder, run: Run) -> ClusterLease:
-        return ClusterLease(folder.store.uri, owner, identity, run.clock)
-
-    return lease
 
 
 def _not_valid(message: str, *, found: str, expected: str) -> InvalidDeclarations:

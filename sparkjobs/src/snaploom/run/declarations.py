@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
@@ -15,7 +16,7 @@ from snaploom.installed import VERSION
 from snaploom.loading.load import Loaded, load, load_resources
 from snaploom.localfiles import open_plain
 from snaploom.models.allowances import NO_ALLOWANCES, NO_CHOICE, Allowances, VariableChoice
-from snaploom.models.common import EpochNanos, Resource, format_instant
+from snaploom.models.common import EpochNanos, Resource, format_instant, now
 from snaploom.models.findings import (
     Finding,
     InvalidDeclarations,
@@ -300,6 +301,19 @@ def combined_exit_code(codes: Sequence[int]) -> int:
     if Interrupted.exit_code in failures:
         return Interrupted.exit_code
     return failures.pop() if len(failures) == 1 else int(bool(failures))
+
+
+def finished_report(name: str, started: EpochNanos, **facts: Any) -> Report:
+    """The Report of work that has ended well now, and wove nothing."""
+    return Report(
+        output=name,
+        run_id="",
+        phase=RunPhase.SUCCEEDED,
+        started_at=format_instant(started),
+        finished_at=format_instant(now()),
+        tool_version=VERSION,
+        **facts,
+    )
 
 
 def unstarted_report(name: str, moment: EpochNanos, error: SnaploomError) -> Report:

@@ -6,14 +6,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from itertools import pairwise
 from statistics import fmean, median
 from time import monotonic
-from types import FrameType, TracebackType
-from typing import Generic, Protocol, TypeVar, cast
+from types import FrameType
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -74,12 +74,7 @@ class Estimate:
 
     @property
     def document(self) -> JsonValue:
-        return {
-            "snapshots": self.snapshots,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "seconds": self.seconds,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         count = f"{self.snapshots} snapshot{'' if self.snapshots == 1 else 's'} due"
@@ -275,7 +270,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self._first: float | None = None
-        self._is_insisted_on = False
+        self.is_insisted_on = False
+        """Whether somebody asked again."""
 
     def request(self) -> None:
         """Ask to stop; asking again, later than the same keystroke, is to stop at once."""
@@ -283,23 +279,16 @@ class Interruption:
         if self._first is None:
             self._first = now
         elif now - self._first > SAME_REQUEST_SECONDS:
-            self._is_insisted_on = True
+            self.is_insisted_on = True
 
     @property
     def is_requested(self) -> bool:
         return self._first is not None
 
     @property
-    def is_insisted_on(self) -> bool:
-        """Whether somebody asked again."""
-        return self._is_insisted_on
-
-    @property
     def cause(self) -> Interrupted | None:
         """The error to report for any failure after a request; None without one."""
-        if not self.is_requested:
-            return None
-        return Interrupted("the run was interrupted")
+        return Interrupted("the run was interrupted") if self.is_requested else None
 
     def check(self) -> None:
         cause = self.cause
@@ -474,17 +463,11 @@ def run_listeners(
                 if begin := listening.__enter__():
                     begins[entry.name] = begin
                 stack.push(partial(_leave, listening, entry.name, emit))
-
         yield partial(_Followers, begins, emit)
 
 
 def _leave(
-    listening: AbstractContextManager[Begin | None],
-    name: str,
-    emit: EmitEvent,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
+    listening: AbstractContextManager[Begin | None], name: str, emit: EmitEvent, *ended: Any
 ) -> None:
     with _guarded(name, emit):
-        listening.__exit__(kind, error, trace)
+        listening.__exit__(*ended)

@@ -18,12 +18,13 @@ from snaploom.confidential import json_visible, remember_environment, visible_li
 from snaploom.errors import SnaploomError
 from snaploom.loading.project import chosen_variables
 from snaploom.localfiles import end_process
-from snaploom.models.common import EpochNanos, format_instant, now, parse_instant
-from snaploom.models.report import Report, RunPhase
+from snaploom.models.common import EpochNanos, now, parse_instant
+from snaploom.models.report import Report
 from snaploom.policy.pods import allowances_of
 from snaploom.run.declarations import (
     Declarations,
     combined_exit_code,
+    finished_report,
     read_declarations,
     report_exit_code,
     runnable_bundles,
@@ -112,9 +113,7 @@ def _positive(text: str) -> int:
 def _apply(place: indexrequests.IndexedPlace, interruption: Interruption) -> Report:
     """Make an index what a resource declares; after an interruption nothing is done any more."""
     started = now()
-    request = indexrequests.IndexRequest(
-        indexrequests.IndexAction.APPLY, place, declaration=place.declaration
-    )
+    request = indexrequests.IndexRequest(indexrequests.IndexAction.APPLY, place)
     try:
         interruption.check()
         (done,) = carry_out([request], lambda *_: None, lambda: None, interruption)
@@ -122,13 +121,7 @@ def _apply(place: indexrequests.IndexedPlace, interruption: Interruption) -> Rep
         return unstarted_report(place.owner, started, error)
     _print(f"warning {place.owner}: {warning}" for warning in done.warnings)
     _print(f"{place.owner}: {step}" for step in done.done or ("nothing to do",))
-    return Report(
-        output=place.owner,
-        run_id="",
-        phase=RunPhase.SUCCEEDED,
-        started_at=format_instant(started),
-        finished_at=format_instant(now()),
-    )
+    return finished_report(place.owner, started)
 
 
 def _weave(

@@ -275,16 +275,18 @@ def _plain(type_: Type) -> JsonValue:
                 "valueContainsNull": nulls,
             }  # fmt: skip
         case Struct(fields):
-            return {"type": "struct", "fields": [_plain_field(field) for field in fields]}
-
-
-def _plain_field(field: Field) -> JsonValue:
-    return {
-        "name": field.name,
-        "type": _plain(field.type),
-        "nullable": field.nullable,
-        "metadata": json.loads(field.metadata),
-    }
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": field.name,
+                        "type": _plain(field.type),
+                        "nullable": field.nullable,
+                        "metadata": json.loads(field.metadata),
+                    }
+                    for field in fields
+                ],
+            }
 
 
 def struct_at(schema: Struct, path: Iterable[str]) -> Struct:

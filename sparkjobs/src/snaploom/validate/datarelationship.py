@@ -186,23 +186,19 @@ def relationship_findings(relationship: DataRelationship, scope: Scope) -> Itera
             at = f"{path}.dataSources[{place}]"
             yield from scope.missing("DataSource", name, relationship, at)
             if name in seen:
-                yield _repeated(relationship, name, seen[name], index, at)
+                yield relationship.finding(
+                    "SL160",
+                    at,
+                    f"DataSource/{name} has this key in two ways",
+                    found=f"representations {seen[name]} and {index}",
+                    expected="each source in one representation",
+                )
             seen.setdefault(name, index)
         yield from _shape(relationship, first, representation, path)
         yield from _texts(relationship, index, path)
         for place, component in enumerate(representation.join_key):
             yield from _component(relationship, component, f"{path}.joinKey[{place}]", scope)
     yield from key_column_findings(relationship, scope)
-
-
-def _repeated(owner: DataRelationship, name: str, first: int, second: int, path: str) -> Finding:
-    return owner.finding(
-        "SL160",
-        path,
-        f"DataSource/{name} has this key in two ways",
-        found=f"representations {first} and {second}",
-        expected="each source in one representation",
-    )
 
 
 def _shape(

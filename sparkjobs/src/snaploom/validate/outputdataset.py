@@ -336,18 +336,14 @@ def _sources(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     for name, path in (root, *others):
         yield from scope.missing("DataSource", name, output, path)
         if name in first:
-            yield _listed_twice(output, name, first[name], path)
+            yield output.finding(
+                "SL171",
+                path,
+                f"DataSource/{name} is listed already",
+                found=f"{first[name]} and {path}",
+                expected="each source once, the root included",
+            )
         first.setdefault(name, path)
-
-
-def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Finding:
-    return output.finding(
-        "SL171",
-        path,
-        f"DataSource/{name} is listed already",
-        found=f"{first} and {path}",
-        expected="each source once, the root included",
-    )
 
 
 def _histories(output: OutputDataset, scope: Scope) -> Iterator[Finding]:

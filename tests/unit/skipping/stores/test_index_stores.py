@@ -28,8 +28,8 @@ from snaploom.files.local import LocalObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
-from snaploom.skipping.stores.port import NOTHING, IndexStore, Segment, StoredState
+from snaploom.skipping.stores.folder import FolderIndexStore
+from snaploom.skipping.stores.port import NOTHING, IndexStore, Segment, StoredState, target_key
 
 Opener = Callable[[], IndexStore]
 Fresh = Callable[[], Opener]
@@ -296,7 +296,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Fresh:
     numbers = itertools.count()
 
     def make() -> Opener:
-        folder = f"{folder_name(URI)}/"
+        folder = f"{target_key(URI)}/"
         if request.param == "local":
             root = tmp_path / str(next(numbers))
             return lambda: FolderIndexStore(LocalObjectStore(root, create=True), folder)

@@ -1,7 +1,7 @@
 """`snaploom index create`, `build`, `apply`, `refresh` and the others that change indexes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -113,12 +113,8 @@ def _declare(
     form: OutputForm,
 ) -> int:
     place = place_of(target, options)
-    request = IndexRequest(
-        action,
-        place,
-        declaration=_declaration(place, items, kept),
-        ignore_if_exists=kept.if_not_exists,
-    )
+    declared = replace(place, declaration=_declaration(place, items, kept))
+    request = IndexRequest(action, declared, ignore_if_exists=kept.if_not_exists)
     show_reports(carry_out([request]), form)
     return 0
 
@@ -175,9 +171,8 @@ def apply(
     declarations = project.read(file, allow)
     places = declared_places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
-    requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]
     try:
-        show_reports(carry_out(requests), output)
+        show_reports(carry_out([IndexRequest(action, place) for place in places]), output)
     except InvalidDeclarations as error:
         raise InvalidDeclarations(declarations.placed(error.findings)) from error
     return 0

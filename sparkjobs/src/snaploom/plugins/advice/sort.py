@@ -420,7 +420,10 @@ class _Sorter:
                 hint="run the output first",
             )
         chosen = _chosen(state, times)
-        rewritings = [self._rewriting(state.settings, record) for record in chosen]
+        rewritings = [
+            rewriting_of(self._session, self._folder.store, state.settings, record, self._request)
+            for record in chosen
+        ]
         self_test(self._folder.store)
         outcomes: list[requests.SortedSnapshot | requests.LeftSnapshot] = []
         files, done = sum(len(record.files) for record in chosen), 0
@@ -438,9 +441,6 @@ class _Sorter:
         return requests.SnapshotsSorted(
             self._folder.store.uri, self._run.run_id, replaced, left, notes
         )
-
-    def _rewriting(self, settings: FolderSettings, record: SnapshotRecord) -> Rewriting:
-        return rewriting_of(self._session, self._folder.store, settings, record, self._request)
 
     def _replace(self, rewriting: Rewriting) -> requests.SortedSnapshot | requests.LeftSnapshot:
         old = rewriting.record

@@ -28,15 +28,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    Filter,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.sql import SparkSession, datasource
 from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible, StatementInvalid
@@ -52,7 +44,7 @@ PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 """Setting without which Spark refuses a Python data source that takes filters."""
 
 
-class FlintDataSource(DataSource):
+class FlintDataSource(datasource.DataSource):
     """Spark makes one for each `load` and `save`, in a worker of Python."""
 
     settings: ClassVar[Mapping[str, str]] = {}
@@ -92,13 +84,13 @@ class FlintDataSource(DataSource):
 
 
 @dataclass
-class ShardPartition(InputPartition):
+class ShardPartition(datasource.InputPartition):
     """The shard that one task reads."""
 
     shard: int
 
 
-class FlintReader(DataSourceReader):
+class FlintReader(datasource.DataSourceReader):
     """Reads the shards of an index."""
 
     def __init__(self, index: str, options: OpenSearchOptions, schema: StructType) -> None:
@@ -112,7 +104,7 @@ class FlintReader(DataSourceReader):
         with OpenSearchClient(self._options) as client:
             return [ShardPartition(shard) for shard in range(client.shards(self._index))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a shard, a page a batch."""
         if not isinstance(partition, ShardPartition):
             raise TypeError(f"not a partition of {NAME}: {type(partition).__name__}")
@@ -127,7 +119,7 @@ class FlintReader(DataSourceReader):
 class FilteringFlintReader(FlintReader):
     """Reads rows that filters leave; Spark refuses it where push-down is not switched on."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark names it
+    def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:  # noqa: N802 - Spark names it
         """Search for possible matches; Spark evaluates every filter all the same."""
         with OpenSearchClient(self._options) as client:
             properties = client.mapping(self._index).get("properties", {})
@@ -135,7 +127,7 @@ class FilteringFlintReader(FlintReader):
         return filters
 
 
-class FlintWriter(DataSourceArrowWriter):
+class FlintWriter(datasource.DataSourceArrowWriter):
     """Writes rows as documents.
 
     Without `write.id_name` a document's id is made of the job's token, partition and row, so that
@@ -162,7 +154,7 @@ class FlintWriter(DataSourceArrowWriter):
                 client.delete_index(self._index)
             client.create_index(self._index, {"properties": self._properties})
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> datasource.WriterCommitMessage:
         context = TaskContext.get()
         task = f"{self._job}-{context.partitionId() if context is not None else 0}"
         with OpenSearchClient(self._options) as client:
@@ -174,7 +166,7 @@ class FlintWriter(DataSourceArrowWriter):
                     expected="ids that no document has yet",
                     hint="write with other ids, or with the mode overwrite",
                 )
-        return WriterCommitMessage()
+        return datasource.WriterCommitMessage()
 
     def _writes(self, batches: Iterator[pa.RecordBatch], task: str) -> Iterator[Write]:
         number = 0

@@ -8,20 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringStartsWith,
-)
+from pyspark.sql import datasource
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
@@ -262,25 +249,29 @@ _HARMLESS = frozenset({"type", "format", "doc_values", "store"})
 _EXACT = frozenset({"string", "boolean", "bigint", "int", "smallint", "tinyint"})
 """Types for which `term` means equality, so that it may be negated."""
 
-_RANGES: Mapping[type[Filter], str] = {
-    LessThan: "lt",
-    LessThanOrEqual: "lte",
-    GreaterThan: "gt",
-    GreaterThanOrEqual: "gte",
+_RANGES: Mapping[type[datasource.Filter], str] = {
+    datasource.LessThan: "lt",
+    datasource.LessThanOrEqual: "lte",
+    datasource.GreaterThan: "gt",
+    datasource.GreaterThanOrEqual: "gte",
 }
 
 
-def query_of(filters: Iterable[Filter], schema: StructType, properties: Mapping[str, Any]) -> Query:
+def query_of(
+    filters: Iterable[datasource.Filter], schema: StructType, properties: Mapping[str, Any]
+) -> Query:
     """One query for all filters that can be sent, which are ANDed."""
     parts = [_part(one, schema, properties) for one in filters]
     sent = [part for part in parts if part is not None]
     return {"bool": {"filter": sent}} if sent else EVERYTHING
 
 
-def _part(one: Filter, schema: StructType, properties: Mapping[str, Any]) -> Query | None:
-    if isinstance(one, Not):
+def _part(
+    one: datasource.Filter, schema: StructType, properties: Mapping[str, Any]
+) -> Query | None:
+    if isinstance(one, datasource.Not):
         inner = one.child
-        if not isinstance(inner, EqualTo | In):
+        if not isinstance(inner, datasource.EqualTo | datasource.In):
             return None
         kind = _kind(inner.attribute, schema, properties)
         found = _part(inner, schema, properties)
@@ -291,17 +282,19 @@ def _part(one: Filter, schema: StructType, properties: Mapping[str, Any]) -> Que
     kind = _kind(attribute, schema, properties)
     if kind is None:
         return None
-    if isinstance(one, IsNotNull):
+    if isinstance(one, datasource.IsNotNull):
         return _exists(attribute)
-    if isinstance(one, IsNull) or (isinstance(one, EqualNullSafe) and one.value is None):
+    if isinstance(one, datasource.IsNull) or (
+        isinstance(one, datasource.EqualNullSafe) and one.value is None
+    ):
         return {"bool": {"must_not": [_exists(attribute)]}}
     return _comparison(one, ".".join(attribute), kind)
 
 
-def _comparison(one: Filter, name: str, kind: str) -> Query | None:
-    if isinstance(one, StringStartsWith):
+def _comparison(one: datasource.Filter, name: str, kind: str) -> Query | None:
+    if isinstance(one, datasource.StringStartsWith):
         return {"prefix": {name: one.value}} if kind == "string" and one.value else None
-    if isinstance(one, In):
+    if isinstance(one, datasource.In):
         values = [value for value in one.value if value is not None]
         if kind not in _EXACT or not values or len(values) > MOST_VALUES:
             return None
@@ -309,7 +302,7 @@ def _comparison(one: Filter, name: str, kind: str) -> Query | None:
     value = getattr(one, "value", None)
     if not _fits(value, kind):
         return None
-    if isinstance(one, EqualTo | EqualNullSafe):
+    if isinstance(one, datasource.EqualTo | datasource.EqualNullSafe):
         if kind in _EXACT:
             return {"term": {name: value}}
         return {"range": {name: {"gte": _least(value), "lte": _most(value), **_format(kind)}}}

@@ -84,7 +84,6 @@ class IndexRequest:
 
     action: IndexAction
     place: IndexedPlace
-    declaration: Declaration | None = None
     mode: RefreshMode | None = None
     """Mode of a refresh; None for the declared one."""
     ignore_if_exists: bool = False

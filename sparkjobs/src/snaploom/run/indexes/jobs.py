@@ -131,9 +131,7 @@ def follow_publication(
     if job.interruption.is_requested:
         return
     for number, place in enumerate(places):
-        request = indexrequests.IndexRequest(
-            indexrequests.IndexAction.APPLY, place, declaration=place.declaration
-        )
+        request = indexrequests.IndexRequest(indexrequests.IndexAction.APPLY, place)
         try:
             with translated(place.owner):
                 job.group.enter(spark, f"{run_id}-index-{number}", place.label)
@@ -216,52 +214,46 @@ def carry_out_one(
 
 
 def _act(indexes: SkippingIndexes, request: indexrequests.IndexRequest) -> tuple[str, ...]:
-    subject, store = request.place.subject, request.place.store
+    place = request.place
+    subject, store = place.subject, place.store
+
+    def declared() -> Declaration:
+        if place.declaration is None:
+            raise ValueError(f"{request.action} needs a declaration")
+        return place.declaration
+
     match request.action:
         case indexrequests.IndexAction.CREATE:
-            declaration = _declaration(request)
             state = indexes.create(
-                subject, declaration, store, ignore_if_exists=request.ignore_if_exists
+                subject, declared(), store, ignore_if_exists=request.ignore_if_exists
             )
             return (f"created, version {state.version}",)
         case indexrequests.IndexAction.BUILD:
-            indexes.create(
-                subject, _declaration(request), store, ignore_if_exists=request.ignore_if_exists
-            )
+            indexes.create(subject, declared(), store, ignore_if_exists=request.ignore_if_exists)
             return (_summary(indexes.refresh(subject)),)
         case indexrequests.IndexAction.REFRESH:
             return (_summary(indexes.refresh(subject, request.mode)),)
         case indexrequests.IndexAction.APPLY:
-            return indexes.apply(subject, _declaration(request), store).steps
+            return indexes.apply(subject, declared(), store).steps
         case indexrequests.IndexAction.PLAN:
-            return indexes.plan(subject, _declaration(request), store).steps
+            return indexes.plan(subject, declared(), store).steps
         case indexrequests.IndexAction.IMPORT:
             result = indexes.import_(
                 subject, request.directory, store, is_trusted=request.is_trusted
             )
             return (str(result),)
         case indexrequests.IndexAction.DELETE:
-            return _delete(indexes, request.place)
+            # Each where it is still to be done, so that it can be done again.
+            done = []
+            with suppress(IndexNotFound):
+                indexes.drop(subject)
+                done.append("dropped")
+            with suppress(IndexNotFound):
+                indexes.vacuum(subject)
+                done.append("its files removed")
+            return tuple(done)
         case indexrequests.IndexAction.DESCRIBE:
             return ()
-
-
-def _delete(indexes: SkippingIndexes, place: indexrequests.IndexedPlace) -> tuple[str, ...]:
-    """Drop and vacuum: each where it is still to be done, so that it can be done again."""
-    done = []
-    with suppress(IndexNotFound):
-        indexes.drop(place.subject)
-        done.append("dropped")
-    with suppress(IndexNotFound):
-        indexes.vacuum(place.subject)
-        done.append("its files removed")
-    return tuple(done)
-
-
-def _declaration(request: indexrequests.IndexRequest) -> Declaration:
-    if request.declaration is None:
-        raise ValueError(f"{request.action} needs a declaration")
-    return request.declaration
 
 
 def _summary(result: RefreshResult) -> str:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from snaploom.run.indexes.indexrequests import IndexedPlace
 
 
+_OTHER_SETTINGS = (
+    "{} is woven with the Spark settings of {}, since one session serves all; run it by itself to "
+    "use its own"
+)
+
+
 def weave_in_session(
     request: RunRequest,
     indexes: Mapping[str, Sequence[IndexedPlace]],
@@ -57,7 +63,9 @@ def weave_in_session(
         interruption.check()
         spark = opened()
         for bundle in bundles[1:]:
-            _warn_of_other_settings(bundles[0], bundle, emit)
+            if configured(bundles[0].output.spec.run) != configured(bundle.output.spec.run):
+                names = bundle.output.name, bundles[0].output.name
+                emit(runevents.Warned(_OTHER_SETTINGS.format(*names)))
         reports = in_parallel(
             tuple(by_name),
             read_first(bundles),
@@ -169,13 +177,3 @@ def plan_in_session(
                 return replace(prepared, plan=foreseen(prepared, interruption.check))
 
         return run_in_group(work, job.group, interruption)
-
-
-def _warn_of_other_settings(first: Bundle, other: Bundle, emit: runevents.EmitEvent) -> None:
-    if configured(first.output.spec.run) != configured(other.output.spec.run):
-        emit(
-            runevents.Warned(
-                f"{other.output.name} is woven with the Spark settings of {first.output.name}, "
-                "since one session serves all; run it by itself to use its own"
-            )
-        )

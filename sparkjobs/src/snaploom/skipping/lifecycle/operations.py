@@ -315,7 +315,11 @@ def refresh(
         segments, indexed = _build(store, target, plan, progress)
         left_out = plan.changes.to_build.num_rows - indexed
         if left_out and not indexed + plan.changes.unchanged.num_rows:
-            raise _nothing_indexed(target, left_out)
+            raise errors.SkippingError(
+                f"none of the {left_out} files could be indexed",
+                found=_reasons(target),
+                expected="files that can be read, and that nobody changes meanwhile",
+            )
 
         def build(current: StoredState) -> StoredState:
             kept = () if plan.mode is RefreshMode.FULL else current.segments
@@ -526,14 +530,6 @@ def _build(
     rows = target.build(plan.definition.indexes, files, progress)
     written = store.write_rows(rows, plan.definition)
     return [*segments, *written], sum(segment.rows for segment in written)
-
-
-def _nothing_indexed(target: IndexableTarget, files: int) -> errors.SkippingError:
-    return errors.SkippingError(
-        f"none of the {files} files could be indexed",
-        found=_reasons(target),
-        expected="files that can be read, and that nobody changes meanwhile",
-    )
 
 
 def _reasons(target: IndexableTarget) -> str:

@@ -17,7 +17,7 @@ from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.stores import folder
-from snaploom.skipping.stores.port import NOTHING, IndexStore, StoredState
+from snaploom.skipping.stores.port import NOTHING, IndexStore, StoredState, target_key
 
 # Time limit of stores: short while a query is planned, since reading all files is safe.
 
@@ -95,7 +95,7 @@ class FolderBase:
 
     def index(self, target_uri: str) -> IndexStore:
         """The store of a target's index; the same object each time, because it caches."""
-        return self._open(folder.folder_name(target_uri))
+        return self._open(target_key(target_uri))
 
     def indexes(self) -> list[IndexStore]:
         matches = (_STATE.fullmatch(info.key) for info in self._store.list(""))

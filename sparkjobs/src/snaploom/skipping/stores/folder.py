@@ -43,7 +43,7 @@ from snaploom.skipping.formats.parquetfiles import (
     write_sidecars,
 )
 from snaploom.skipping.indexes.base import index_type
-from snaploom.skipping.stores.port import IndexStore, Segment, StateLog, StoredState, target_key
+from snaploom.skipping.stores.port import IndexStore, Segment, StateLog, StoredState
 from snaploom.skipping.stores.usage import UsageLog
 
 # Checks a segment's columns against its state, once before any is used.
@@ -294,11 +294,6 @@ READS_AT_ONCE = 8
 """Segments that are fetched at the same time, to hide the latency of object stores."""
 
 
-def folder_name(target_uri: str) -> str:
-    """Name of the folder of an index below a base: SHA-256 of the target's URI, in hex."""
-    return target_key(target_uri)
-
-
 class FolderIndexStore:
     """One skipping index in a folder; behind the port `IndexStore`."""
 
@@ -346,18 +341,16 @@ class FolderIndexStore:
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Remove segments that are not needed and old usage, and empty old states."""
-        candidates = [
-            info
-            for info in list(self._store.list(f"{self._folder}segments/"))
-            if info.modified < older_than
-        ]
+        listed = list(self._store.list(f"{self._folder}segments/"))
+        candidates = [info for info in listed if info.modified < older_than]
         # states are read after the listing: a segment that they do not name is not among theirs
         needed = {
             segment.name
             for state in (keep, *self._log.states_from(keep.version))
             for segment in state.segments
         }
-        dead = [info for info in candidates if self._name(info.key) not in needed]
+        prefix = f"{self._folder}segments/"
+        dead = [info for info in candidates if info.key.removeprefix(prefix) not in needed]
         self._store.delete(info.key for info in dead)
         self._log.prune(keep.version)
         self.usage.sweep(now())
@@ -414,9 +407,6 @@ class FolderIndexStore:
                     raise
                 _log.warning("no answer to the write of %s: %s", key, error.message)
         return Segment(name, file.rows, len(file.data), indexes=file.indexes)
-
-    def _name(self, key: str) -> str:
-        return key.removeprefix(f"{self._folder}segments/")
 
 
 def _all_columns(

@@ -304,10 +304,7 @@ class StateLog:
     """The states of one skipping index, below one folder of a store."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
-        """Open the log below a key prefix; nothing is read yet.
-
-        `folder` is a prefix of all keys; empty, or ending in `/`.
-        """
+        """Open the log below a key prefix, empty or ending in `/`; nothing is read yet."""
         self._store = store
         self._folder = f"{folder}manifest/"
         self._hint_key = f"{folder}_latest"
@@ -330,7 +327,11 @@ class StateLog:
         return state
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        return rebased(lambda: self._attempt(build), self._contended)
+        busy = "other writers took {} states in a row in {}"
+        return rebased(
+            lambda: self._attempt(build),
+            lambda races: IndexBusy(busy.format(races, self._store.uri)),
+        )
 
     def _attempt(self, build: Callable[[StoredState], StoredState | None]) -> StoredState | None:
         state = self.read()
@@ -343,9 +344,6 @@ class StateLog:
         self._known = committed
         write_hint(self._store, self._hint_key, {"version": committed.version})
         return committed
-
-    def _contended(self, races: int) -> IndexBusy:
-        return IndexBusy(f"other writers took {races} states in a row in {self._store.uri}")
 
     def states_from(self, version: int) -> list[StoredState]:
         """The states from one on that still stand, oldest first."""

@@ -111,10 +111,7 @@ class UsageLog:
     """The usage documents of one skipping index, below its folder."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
-        """Open the log below a key prefix; nothing is read yet.
-
-        `folder` is a prefix of all keys; empty, or ending in `/`.
-        """
+        """Open the log below a key prefix, empty or ending in `/`; nothing is read yet."""
         self._store = store
         self._folder = f"{folder}{_FOLDER}"
 

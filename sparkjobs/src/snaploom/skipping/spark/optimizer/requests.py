@@ -28,22 +28,13 @@ from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from snaploom.skipping.core import filetable
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     SkippingDefinition,
     Term,
     arrow_type,
     column_term,
-)
-from snaploom.skipping.core.filetable import (
-    UNKNOWN_ROW,
-    FileTable,
-    Listing,
-    Mask,
-    Matched,
-    field_column,
-    nulls_column,
-    values_column,
 )
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.indexes import valueset
@@ -186,11 +177,11 @@ class Request:
         """Identifies the files: a name belongs to one listing only, in any JVM."""
         return str(self.header["listing"])
 
-    def listing(self) -> Listing:
+    def listing(self) -> filetable.Listing:
         """Files; `ValueError` if the lines differ in their number of files."""
         lengths, _, rest = self.body.partition("\n")
         modified, _, paths = rest.partition("\n")
-        listing = Listing.parse(lengths, modified, paths)
+        listing = filetable.Listing.parse(lengths, modified, paths)
         etags = self.header.get("etags")
         if etags is None:
             return listing
@@ -217,16 +208,19 @@ class Known:
     """Facts to evaluate a condition on."""
 
     definition: SkippingDefinition
-    files: FileTable
-    matched: Matched | None
+    files: filetable.FileTable
+    matched: filetable.Matched | None
     """Files of the listing by rows; None where there is a row for each file, in order."""
 
-    def keep(self, evaluation: Evaluation) -> Mask:
+    def keep(self, evaluation: Evaluation) -> filetable.Mask:
         return evaluation.keep if self.matched is None else self.matched.keep(evaluation.keep)
 
 
 def known_of(
-    definition: SkippingDefinition, files: FileTable, matched: Matched, request: Request
+    definition: SkippingDefinition,
+    files: filetable.FileTable,
+    matched: filetable.Matched,
+    request: Request,
 ) -> Known:
     """Facts about the files of a request's listing, by index rows and partition values."""
     partitions, names = request.partitions, request.partition_columns
@@ -246,7 +240,7 @@ def known_of(
     kept = [
         index for index in definition.indexes if not any(term.key in own for term in index.terms)
     ]
-    rows = pa.array(matched.rows, mask=matched.rows == UNKNOWN_ROW)
+    rows = pa.array(matched.rows, mask=matched.rows == filetable.UNKNOWN_ROW)
     made: dict[str, pa.Array] = {}
 
     def load(wanted: Sequence[str]) -> pa.Table:
@@ -260,13 +254,19 @@ def known_of(
 
     indexes = (*kept, *added.values())
     return Known(
-        replace(definition, indexes=indexes), FileTable(len(matched.rows), load), matched=None
+        replace(definition, indexes=indexes),
+        filetable.FileTable(len(matched.rows), load),
+        matched=None,
     )
 
 
 def _names(index: IndexDefinition) -> tuple[str, str, str]:
     name = index.index_id
-    return values_column(name), nulls_column(name), field_column(name, valueset.PARTITION_FIELD)
+    return (
+        filetable.values_column(name),
+        filetable.nulls_column(name),
+        filetable.field_column(name, valueset.PARTITION_FIELD),
+    )
 
 
 def _columns(
