@@ -176,6 +176,11 @@ class TextWorkers:
     async def judged(
         self, namespace: str, texts: Iterable[JudgedText]
     ) -> Mapping[JudgedText, Verdict]:
+        """Compute verdicts, in the order in which a namespace requests them.
+
+        Raises:
+            TextNotJudged: no process can be started, or the pool is closed.
+        """
         if self._is_closed:
             raise _stopping()
         jobs = [_Job(text) for text in dict.fromkeys(texts)]

@@ -67,6 +67,7 @@ class AdmissionMetrics:
         self._reviews.labels(kind, operation, outcome.value).observe(seconds)
 
     def certified_until(self, seconds: float) -> None:
+        """Set the expiry of the certificate in use, in seconds since 1970."""
         self._expiry.set(seconds)
 
 

@@ -229,6 +229,12 @@ class ConfigMapReport:
         self._last: V1ConfigMap | None = None
 
     def write(self, report: Report) -> None:
+        """Create or replace the ConfigMap.
+
+        Raises:
+            ReportNotOurs: there is one of another run, or of somebody else.
+            ReportNotWritten: the API server does not answer, or refuses.
+        """
         data = {KEY: compact(fitting(report))}
         try:
             self._api = self._api or self._connect()

@@ -161,6 +161,11 @@ class TableColumnReader:
     settings: FromFieldValue
 
     def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column; one query of the database, once.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, an endless time, or a value of another format.
+        """
         return SourceSnapshots.of(self._values)
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:

@@ -163,9 +163,19 @@ class ColumnReader:
     """Facts that earlier runs learned of files."""
 
     def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
+        """
         return SourceSnapshots.of(self._enumerated.values)
 
     def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
+        """The rows of snapshots, out of the files that hold them.
+
+        Raises:
+            SnapshotMissing: there are none of one.
+        """
         known = self._enumerated.values
         for snapshot in snapshots:
             if snapshot not in known:
@@ -377,6 +387,11 @@ class ReadTimeReader:
         return self.files.listing.at_read_time
 
     def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
+        """All files.
+
+        Raises:
+            SnapshotMissing: there are none, or another time is asked for.
+        """
         files, (snapshot,) = self.files.files, snapshots
         if not files or snapshot != self.now:
             raise port.not_listed(self.name, snapshot)
@@ -400,9 +415,19 @@ class PathReader:
     snapshots: PathSnapshots
 
     def listing(self) -> SourceSnapshots:
+        """The instants in paths; no file is opened.
+
+        Raises:
+            SnapshotValueInvalid: a path has none.
+        """
         return self.snapshots.listed
 
     def read(self, *snapshots: EpochNanos) -> port.SourceFrame:
+        """The files of snapshots, under one schema.
+
+        Raises:
+            SnapshotMissing: there are none of one.
+        """
         by_time = {time: self.snapshots.files_of(time) for time in snapshots}
         for snapshot, found in by_time.items():
             if not found:

@@ -164,6 +164,12 @@ class ComplexVirtualReader:
         return SourceSnapshots(intervalset=self._intervalset)
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The data at one of its times; not computed yet.
+
+        Raises:
+            SnapshotMissing: no interval holds this time.
+            SourceSchemaInvalid: dataQuery is refused.
+        """
         (snapshot,) = snapshots
         if self._intervalset.newest(snapshot, snapshot) is None:
             raise not_listed(self.name, snapshot)

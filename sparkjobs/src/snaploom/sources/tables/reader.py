@@ -222,6 +222,11 @@ class TableReader:
         return SourceSnapshots() if self.table.version is None else READ_TIME
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """All rows.
+
+        Raises:
+            SnapshotMissing: there is no version, or another time is asked for.
+        """
         (snapshot,) = snapshots
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
@@ -237,9 +242,19 @@ class TableColumnReader:
     settings: FromFieldValue
 
     def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column; one pass over it.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
+        """
         return SourceSnapshots.of(self._values)
 
     def read(self, *snapshots: EpochNanos) -> SourceFrame:
+        """The rows of snapshots.
+
+        Raises:
+            SnapshotMissing: there are none of one.
+        """
         for snapshot in snapshots:
             if snapshot not in self._values:
                 raise not_listed(self.name, snapshot)
