@@ -20,7 +20,7 @@ from snaploom.engine.unmatched import (
 )
 from snaploom.models.datarelationship import KeySpellings, NearMiss, UnmatchedRows
 from snaploom.models.report import JoinMeasure
-from snaploom.types.merge import CANDIDATES, normalized
+from snaploom.types.merge import CANDIDATES, needed_steps, normalized
 
 pytestmark = pytest.mark.spark
 
@@ -82,13 +82,21 @@ def test_near_misses_are_those_that_plain_python_counts(
     rows = [text for text in left or ["q"] if text is not None and text not in right]
     assert [one.rows for one in found] == ([len(rows)] if rows else [])
     counted = {}
-    for steps in CANDIDATES:
+
+    def count(steps):
         partners = Counter(normalized(text, steps) for text in right)
         matched = [partners[normalized(text, steps)] for text in rows if normalized(text, steps)]
         if any(matched):
             counted[steps] = (sum(map(bool, matched)), sum(number > 1 for number in matched))
+        return sum(map(bool, matched))
+
+    for steps in CANDIDATES:
+        count(steps)
     best = max((rows for steps, (rows, _) in counted.items() if len(steps) == 1), default=0)
-    expected = {s: c for s, c in counted.items() if len(s) == 1 or c[0] > best}
+    expected = {s: c for s, c in counted.items() if len(s) == 1}
+    if counted.get(CANDIDATES[-1], (0, 0))[0] > best:
+        needed = needed_steps(CANDIDATES[-1], lambda lists: [*map(count, lists)])
+        expected[needed] = counted[needed]
     misses = {m.normalize: m for one in found for m in one.near_misses}
     assert {s: (m.rows, m.ambiguous) for s, m in misses.items()} == expected
     for steps, miss in misses.items():
@@ -119,6 +127,16 @@ def test_keys_that_match_nothing_are_advised_with_figures(spark, tmp_path):
     assert "none of 3 rows" in warning
     assert "3 would match as whole numbers" in warning
     assert "normalize: [INTEGER] in joinKey[0] of l and r" in warning
+
+
+def test_only_steps_that_are_needed_are_proposed(spark, tmp_path):
+    left = ["A1 ", "b2 ", "c3"]
+    weave, joins, (found,) = looked_at(spark, tmp_path, left, ["a1", "B2", "c3"])
+    assert [(miss.normalize, miss.rows) for miss in found.near_misses] == [
+        (("TRIM", "UPPER"), 2),
+    ]  # fmt: skip
+    (warning,) = unmatched_warnings(weave, joins, [found])
+    assert "2 would match with blanks cut, in capitals, such as" in warning
 
 
 def test_a_normalisation_that_would_multiply_rows_has_their_number(spark, tmp_path):

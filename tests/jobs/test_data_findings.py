@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import (
@@ -203,6 +204,35 @@ def test_changed_file_is_named_until_its_snapshot_is_restated(sold: Sold) -> Non
     run = project.restate("wide", DAYS[1], acknowledge_readers=True, progress=False)
     assert "CHANGED" not in str(kinds(run.data_findings))
     assert "changed after publication" not in str(project.status("wide"))
+
+
+def test_file_that_no_source_reads_is_named_with_what_to_do(sold: Sold) -> None:
+    project, late = sl.load(sold.shop.model), sold.shop.folder / "orders" / "20240507.PARQUET"
+    late.touch()
+    try:
+        shown = (project.plan("wide"), project.run("wide", progress=False), project.status("wide"))
+        for text in (*map(str, shown), sold.page):
+            assert "orders: 1 file read by no source: 20240507.PARQUET" in text
+            assert "if they are data, name them as 2024-05-04.parquet is, or add a glob" in text
+    finally:
+        late.unlink()
+
+
+def test_findings_about_data_say_what_to_do(sold: Sold, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, deepcopy(sold.shop.documents))
+    shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/fixed/")
+    joined = shop.raw("wide")["spec"]["dataModel"]["otherDataSources"]
+    for one in joined:
+        one["snapshot"] = {"snapshotMissingMode": "CONTINUE_WARN"}
+    shop.write()
+    empty = sold.shop.day("orders", pa.Table.from_pylist([*SALES]).slice(0, 0), "2024-05-05")
+    try:
+        run = sl.load(shop.model).run("wide", progress=False)
+    finally:
+        empty.unlink()
+    assert {one.kind.value for one in run.data_findings if one.fix} == {
+        "EMPTY", "MISSING", "NULL_KEYS", "UNMATCHED",
+    }  # fmt: skip
 
 
 def test_columns_that_came_and_went_are_named_once(sold: Sold) -> None:

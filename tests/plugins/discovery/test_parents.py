@@ -538,6 +538,27 @@ def test_keys_that_are_spelt_in_two_ways_are_normalized_as_a_guess(tmp_path, spe
     assert any(f"100.0 % of its values with {steps}" in guess.text for guess in result.guesses)
 
 
+@pytest.mark.parametrize(
+    ("spelt", "steps"), [("ab{} ", "TRIM"), ("AB{}", "UPPER"), ("00{}", "STRIP_LEADING_ZEROS")]
+)
+def test_keys_of_several_columns_that_are_spelt_in_two_ways_are_a_guess(tmp_path, spelt, steps):
+    plain = "{}" if steps == "STRIP_LEADING_ZEROS" else "ab{}"
+    shelves = [f"{site},{plain.format(n)},x" for site in range(101, 107) for n in range(1, 21)]
+    goods = [f"{n},{101 + n % 6},{spelt.format(1 + n % 20)}" for n in range(240)]
+    (tmp_path / "shelves.csv").write_text("\n".join(["site_id,shelf_code,name", *shelves]))
+    (tmp_path / "goods.csv").write_text("\n".join(["good_no,site_id,shelf_code", *goods]))
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"goods.(site_id, shelf_code) > shelves.(site_id, shelf_code)"}
+    assert f"normalize: [{steps}]" in result.files["relationships.yaml"]
+    assert any(f"with {steps} (0.0 % as written)" in guess.text for guess in result.guesses)
+
+
+def test_a_self_reference_that_is_not_used_is_not_called_weak(tmp_path):
+    result = found(tmp_path, employees="id,manager_id%15,age%4 60")
+    assert "not used by the output: remove the mark" in result.files["relationships.yaml"]
+    assert "weak evidence" not in result.files["relationships.yaml"]
+
+
 def test_a_second_name_of_a_row_is_no_reference_to_another_one(tmp_path: Path) -> None:
     rows = [f"p{n:02}xy,{'p01xy' if n == 9 else f'p{n:02}xy'},{n % 3}" for n in range(40)]
     (tmp_path / "people.csv").write_text("\n".join(["player_id,ref_id,x", *rows]) + "\n")

@@ -112,7 +112,7 @@ def as_text(cell):
     ("old", "new", "reason"),
     [
         ('<c r="A2" t="n"><v>1</v>', '<c r="A2" t="e"><v>#N/A</v>',
-         'cell A2 has the error #N/A: correct it, or set the option nullValue to "#N/A"'),
+         'cell A2 has the error #N/A: correct it, as by IFERROR'),
         ('<c r="A2" t="n"><v>1</v>', '<c r="A2" t="s"><v>9</v>', "cell A2 cannot be read"),
         ('<c r="A2" t="n"><v>1</v>', '<c r="A2" t="n"><v>0x1</v>', "cell A2 cannot be read"),
         ('<c r="B2"', '<c r="XFD2"', "cell XFD2 is beside the header, which ends in B1"),

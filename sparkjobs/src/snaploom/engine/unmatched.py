@@ -5,7 +5,7 @@ All of it is for people: it costs a run a bounded share of its time, and fails n
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
@@ -26,7 +26,7 @@ from snaploom.models.common import STRING
 from snaploom.models.datarelationship import KeySpellings, NearMiss, Normalization, UnmatchedRows
 from snaploom.models.report import JoinMeasure
 from snaploom.plan.tree import JoinNode
-from snaploom.types.merge import CANDIDATES, common_cast
+from snaploom.types.merge import CANDIDATES, Steps, common_cast, needed_steps
 
 # Counts of unmatched rows, by a query for each join over the distinct keys of both sides.
 
@@ -99,36 +99,50 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     def unknown(reason: str) -> UnmatchedRows:
         return UnmatchedRows(child=child.field_name, rows=rows, not_counted=reason[:1000])
 
-    started, candidates = monotonic(), _candidates(weave, child)
-    try:
-        with _ended_after(weave.frames[child.field_name].sparkSession, seconds):
+    started, is_timed = monotonic(), child.number in weave.timed
+    misses: dict[Steps, NearMiss] = {}
+    whole: list[Row] = []
+
+    def explained(candidates: Sequence[Steps]) -> list[int]:
+        left = seconds - (monotonic() - started)
+        with _ended_after(weave.frames[child.field_name].sparkSession, left):
             counted = {row.n: row for row in _query(weave, child, rows, candidates).collect()}
+        whole[:] = [counted[0]] if 0 in counted else []
+        for number, steps in enumerate(candidates, 1):
+            if (row := counted.get(number)) is not None and row.matched:
+                misses[steps] = NearMiss(
+                    normalize=steps,
+                    rows=row.matched,
+                    ambiguous=0 if child.group_by or is_timed else row.ambiguous,
+                    keys=tuple(
+                        KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs
+                    ),
+                )
+        return [misses[steps].rows if steps in misses else 0 for steps in candidates]
+
+    try:
+        explained(_candidates(weave, child))
     except (PySparkException, Py4JError, SnaploomError) as error:
         if monotonic() - started >= seconds:
             return unknown(f"they take more than {seconds:.1f} s, {_BOUND}")
         return unknown(f"Spark refuses it: {str(error).splitlines()[0]}")
-    whole, is_timed = counted.get(0), child.number in weave.timed
-    without_key = 0 if whole is None else whole.rows
+    without_key = whole[0].rows if whole else 0
     if without_key > rows or (without_key < rows and not is_timed):
         return unknown("the sources have other rows by now than were woven")
-    misses = [
-        NearMiss(
-            normalize=steps,
-            rows=row.matched,
-            ambiguous=0 if child.group_by or is_timed else row.ambiguous,
-            keys=tuple(KeySpellings(left=pair.left, right=pair.right) for pair in row.pairs),
-        )
-        for number, steps in enumerate(candidates, 1)
-        if (row := counted.get(number)) is not None and row.matched
-    ]
-    simple = max((one.rows for one in misses if len(one.normalize) == 1), default=0)
-    misses = [one for one in misses if len(one.normalize) == 1 or one.rows > simple]
+    keys = tuple(pair.left for pair in whole[0].pairs) if whole else ()
+    shown = [one for one in misses.values() if len(one.normalize) == 1]
+    simple = max((one.rows for one in shown), default=0)
+    for several in [one for one in misses.values() if one.rows > simple]:
+        fewer = several.normalize
+        with suppress(PySparkException, Py4JError, SnaploomError):  # all of them are right too
+            fewer = needed_steps(fewer, explained)
+        shown.append(misses[fewer])
     return UnmatchedRows(
         child=child.field_name,
         rows=rows,
         other_times=rows - without_key if is_timed else None,
-        keys=() if whole is None else tuple(pair.left for pair in whole.pairs),
-        near_misses=tuple(sorted(misses, key=lambda one: -one.rows)),
+        keys=keys,
+        near_misses=tuple(sorted(shown, key=lambda one: -one.rows)),
     )
 
 
@@ -154,7 +168,7 @@ def _ended_after(session: SparkSession, seconds: float) -> Iterator[None]:
         context.removeJobTag(tag)
 
 
-def _candidates(weave: Weave, child: JoinNode) -> list[tuple[Normalization, ...]]:
+def _candidates(weave: Weave, child: JoinNode) -> list[Steps]:
     """Normalisations that change how a join's key is compared."""
     key = weave.keys[child.number]
     return [
@@ -176,9 +190,7 @@ def _with(part: KeyPart, steps: Sequence[Normalization]) -> KeyPart:
     return replace(part, steps=(*part.steps, *fresh)) if fresh else part
 
 
-def _query(
-    weave: Weave, child: JoinNode, rows: int, candidates: Sequence[tuple[Normalization, ...]]
-) -> DataFrame:
+def _query(weave: Weave, child: JoinNode, rows: int, candidates: Sequence[Steps]) -> DataFrame:
     """One row for all unmatched rows, with the number 0, and one for each candidate that helps.
 
     Of the child's keys only those that would be a partner are shuffled: seven spellings of each
@@ -220,7 +232,7 @@ def _spellings(
     side: JoinNode,
     child: JoinNode,
     parts: Sequence[KeyPart],
-    candidates: Sequence[tuple[Normalization, ...]],
+    candidates: Sequence[Steps],
 ) -> DataFrame:
     """The keys of a side: rows, text, and the key as compared and under each candidate."""
     frame = weave.frames[side.field_name]

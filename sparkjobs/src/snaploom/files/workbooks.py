@@ -52,6 +52,17 @@ _LEAP_DAY = 60
 """The 29th of February 1900, which Excel has and no calendar."""
 
 
+class CellError(ValueError):
+    """An error such as `#N/A` in a cell, where a value should be."""
+
+    def __init__(self, cell: str, text: str) -> None:
+        super().__init__(
+            f'cell {cell} has the error {text}: correct it, as by IFERROR(.., ""), or set the '
+            f'option nullValue to "{text}"'
+        )
+        self.text = text
+
+
 def open_xlsx(
     file: pa.NativeFile,
     *,
@@ -99,10 +110,12 @@ def tables_of(file: pa.NativeFile) -> tuple[FileTable, ...]:
     )
 
 
-def _head(book: _Workbook, sheet: _Sheet) -> tuple[tuple[str, ...], ...]:
+def _head(book: _Workbook, sheet: _Sheet, null: str = "") -> tuple[tuple[str, ...], ...]:
     """The first rows; none where a cell of them is at fault, which reading the sheet names."""
     try:
-        rows = [cells for _, cells in islice(_Rows(book, sheet, True, "").cells([]), _HEAD)]
+        rows = [cells for _, cells in islice(_Rows(book, sheet, True, null).cells([]), _HEAD)]
+    except CellError as error:
+        return () if null else _head(book, sheet, error.text)
     except ValueError:
         return ()
     width = max((max(cells) + 1 for cells in rows), default=0)
@@ -420,10 +433,7 @@ class _Rows:
                 f"cell {_letters(place)}{number} cannot be read: {text[:60]} {error}"
             ) from None
         if kind == "e":
-            raise ValueError(
-                f"cell {_letters(place)}{number} has the error {text}: correct it, or set the "
-                f'option nullValue to "{text}"'
-            )
+            raise CellError(f"{_letters(place)}{number}", text)
         return text
 
     def _number(self, text: str, style: int) -> Value:

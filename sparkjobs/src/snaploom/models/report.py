@@ -181,6 +181,8 @@ class DataFindingKind(StrEnum):
     """Snapshots of the root that no run publishes, since they lie in no interval."""
     CHANGED = "CHANGED"
     """Files were written again after snapshots were published from them."""
+    UNREAD = "UNREAD"
+    """Files are named like those of the source, and no source of the output reads them."""
     NEW_COLUMNS = "NEW_COLUMNS"
     """Columns that the snapshot before did not have."""
     GONE_COLUMNS = "GONE_COLUMNS"
@@ -207,7 +209,7 @@ class DataFinding(ApiModel):
     left: common.ShortText = ""
     """Name of the DataSource whose rows are counted, of a join."""
     count: Count
-    """Rows, snapshots, intervals or columns."""
+    """Rows, snapshots, intervals, files or columns."""
     of: Count | None = None
     """Number of all of them, where that is known."""
     snapshots: Count = 1
@@ -217,7 +219,7 @@ class DataFinding(ApiModel):
     last: common.TimestampText | None = None
     """The last of them."""
     samples: Annotated[tuple[common.ShortText, ...], MaxLen(MOST_DATA_SAMPLES), common.Atomic] = ()
-    """Some keys, times or names of columns."""
+    """Some keys, times, or names of files or columns."""
     about: common.ShortText = ""
     """More of it, for people."""
     fix: common.ShortText = ""
@@ -237,7 +239,7 @@ class DataFinding(ApiModel):
     @property
     def is_of_listing(self) -> bool:
         """Whether it is about what sources list, which the next look finds again."""
-        kinds = (DataFindingKind.CHANGED, DataFindingKind.NEVER_DUE)
+        kinds = (DataFindingKind.CHANGED, DataFindingKind.NEVER_DUE, DataFindingKind.UNREAD)
         return self.kind in kinds or (self.kind is DataFindingKind.MISSING and not self.field_name)
 
     def merged(self, other: DataFinding) -> DataFinding:
@@ -260,7 +262,7 @@ class DataFinding(ApiModel):
     def __str__(self) -> str:
         is_role = self.field_name not in ("", self.source)
         where = f"{self.field_name} ({self.source})" if is_role else self.source
-        noun = "column" if self.kind in _OF_COLUMNS else "snapshot"
+        noun = _NOUNS.get(self.kind, "snapshot")
         many = f"{self.count:,} {noun}{'' if self.count == 1 else 's'}"
         rows = f"{self.count:,}" + (f" of {self.of:,}" if self.of is not None else "")
         text = _DATA_TEXTS[self.kind].format(many=many, rows=rows, left=self.left)
@@ -279,7 +281,11 @@ class DataFinding(ApiModel):
         return (f"data    {self}", *([f"        fix: {self.fix}"] if self.fix else ()))
 
 
-_OF_COLUMNS = frozenset({DataFindingKind.NEW_COLUMNS, DataFindingKind.GONE_COLUMNS})
+_NOUNS = {
+    DataFindingKind.NEW_COLUMNS: "column",
+    DataFindingKind.GONE_COLUMNS: "column",
+    DataFindingKind.UNREAD: "file",
+}
 _DATA_TEXTS = {
     DataFindingKind.UNMATCHED: "{rows} rows of {left} have no match in it",
     DataFindingKind.NULL_KEYS: "{rows} rows of {left} have NULL as its key, and no match",
@@ -288,6 +294,7 @@ _DATA_TEXTS = {
     DataFindingKind.MISSING: "{many} missing",
     DataFindingKind.NEVER_DUE: "{many} never published",
     DataFindingKind.CHANGED: "{many} changed after publication",
+    DataFindingKind.UNREAD: "{many} read by no source",
     DataFindingKind.NEW_COLUMNS: "{many} new",
     DataFindingKind.GONE_COLUMNS: "{many} gone",
 }

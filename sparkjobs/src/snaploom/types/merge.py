@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -455,7 +455,11 @@ WHITE_SPACE = (
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Hyphens, dashes and the minus sign."""
 
-CANDIDATES: tuple[tuple[Normalization, ...], ...] = (
+Steps = tuple[Normalization, ...]
+Key = str | tuple[str, ...] | None
+"""A key as text, or the texts of one of several columns."""
+
+CANDIDATES: tuple[Steps, ...] = (
     (Normalization.TRIM,),
     (Normalization.UPPER,),
     (Normalization.STRIP_LEADING_ZEROS,),
@@ -479,6 +483,14 @@ def normalized(text: str | None, steps: Iterable[Normalization]) -> str | None:
     for step in steps:
         text = _STEPS[step](text) or None if text else None
     return text
+
+
+def _spelled(key: Key, steps: Steps) -> Key:
+    """A key after some steps; None where a part of it is NULL then."""
+    if not isinstance(key, tuple):
+        return normalized(key, steps)
+    parts = [part for text in key if (part := normalized(text, steps)) is not None]
+    return tuple(parts) if len(parts) == len(key) else None
 
 
 def _stripped(text: str) -> str:
@@ -510,7 +522,7 @@ _STEPS: Mapping[Normalization, Callable[[str], str]] = MappingProxyType(
 class Explanation:
     """A normalisation under which more values of a child are among those of its parent."""
 
-    steps: tuple[Normalization, ...]
+    steps: Steps
     share: float
     """Share of the child's distinct values that are found with it."""
     as_written: float
@@ -518,13 +530,11 @@ class Explanation:
 
 
 def explanations(
-    child: Iterable[str | None],
-    parent: Iterable[str | None],
-    candidates: Iterable[tuple[Normalization, ...]] = CANDIDATES,
+    child: Iterable[Key], parent: Iterable[Key], candidates: Iterable[Steps] = CANDIDATES
 ) -> Iterator[Explanation]:
     """The share of a child's key that is found under each normalisation.
 
-    Values are texts as the data has them, each at least once. A normalisation that makes two
+    Keys are as the data has them, each at least once. A normalisation that makes two
     different values of the parent equal is none: it would multiply rows.
     """
     wanted, known = set(child) - {None, ""}, set(parent) - {None, ""}
@@ -532,26 +542,39 @@ def explanations(
         return
     as_written = len(wanted & known) / len(wanted)
     for steps in candidates:
-        spelled = Counter(normalized(text, steps) for text in known)
+        spelled = Counter(_spelled(key, steps) for key in known)
         del spelled[None]
         if max(spelled.values(), default=0) <= 1:
-            found = sum(normalized(text, steps) in spelled for text in wanted)
+            found = sum(_spelled(key, steps) in spelled for key in wanted)
             yield Explanation(steps, found / len(wanted), as_written)
 
 
-def explains_more(child: Iterable[str | None], parent: Iterable[str | None]) -> Explanation | None:
+def explains_more(child: Iterable[Key], parent: Iterable[Key]) -> Explanation | None:
     """The normalisation that explains most of a child's key, if one explains more than none does.
 
     Values are those of `explanations`.
     """
-    best = max(explanations(child, parent), key=lambda one: one.share, default=None)
+    mine, theirs = list(child), list(parent)
+    best = max(explanations(mine, theirs), key=lambda one: one.share, default=None)
     if best is None or best.share <= best.as_written:
         return None
-    for step in best.steps:  # a step that explains nothing could make different keys equal later
-        fewer = tuple(other for other in best.steps if other is not step)
-        best = max(
-            best,
-            *explanations(child, parent, [fewer]),
-            key=lambda one: (one.share, -len(one.steps)),
-        )
-    return best
+
+    def explained(candidates: Sequence[Steps]) -> list[float]:
+        shares = {one.steps: one.share for one in explanations(mine, theirs, candidates)}
+        return [shares.get(steps, 0.0) for steps in candidates]
+
+    return replace(best, steps=needed_steps(best.steps, explained))
+
+
+def needed_steps(steps: Steps, explained: Callable[[Sequence[Steps]], Sequence[float]]) -> Steps:
+    """A normalisation without the steps that explain nothing: they could make keys equal later.
+
+    `explained` gives what each of some normalisations explains.
+    """
+    whole, *rest = explained([steps, *(_without(steps, step) for step in steps)])
+    fewer = tuple(step for step, share in zip(steps, rest, strict=True) if share < whole)
+    return fewer if fewer and explained([fewer])[0] >= whole else steps
+
+
+def _without(steps: Steps, step: Normalization) -> Steps:
+    return tuple(other for other in steps if other is not step)

@@ -10,7 +10,12 @@ from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
 from snaploom.plugins.discovery.keys import Key, names_own_table
 from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
-from snaploom.plugins.discovery.relationships import Relationship, is_copy, rows_per_key
+from snaploom.plugins.discovery.relationships import (
+    Relationship,
+    is_copy,
+    normalized_share,
+    rows_per_key,
+)
 from snaploom.plugins.discovery.scratch import combined, inclusion
 
 _ROLE = 0.85
@@ -151,6 +156,7 @@ def _compounds(
             (_alike(child, column, parent, target), column)
             for column in child.columns
             if column.type.family is target.type.family
+            or {column.type.family, target.type.family} == {Family.TEXT, Family.WHOLE}
         ]
         most = max((likeness for likeness, _ in alike), default=0.0)
         options.append([each for each in alike if each[0] == most >= SAME_NAME])
@@ -178,7 +184,9 @@ def _compound(
 ) -> Relationship | None:
     mine = combined([c.values for c in chosen])
     theirs = combined([t.values for t in targets])
-    share = inclusion(mine, theirs)
+    written = inclusion(mine, theirs)
+    has_text = any(each.type.family is Family.TEXT for each in (*chosen, *targets))
+    share, steps = normalized_share(mine, theirs, written) if has_text else (written, ())
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
@@ -197,6 +205,8 @@ def _compound(
         rows_per_key=mean,
         rows_beside=beside,
         used=min(1.0, share.share * mine.distinct / max(1, theirs.distinct)),
+        normalize=steps,
+        as_written=written.share,
     )
 
 

@@ -243,7 +243,10 @@ class _Written:
             if one.child != one.parent:
                 text = "not used by the output below"
                 self._add(one, names[one.child], names[one.parent], (text,))
-        for one in (*(one for one in rest if one.child == one.parent), *found.weak):
+        for one in rest:
+            if one.child == one.parent:
+                self._add_weak(one, "not used by the output")
+        for one in found.weak:
             self._add_weak(one)
 
     def _add(
@@ -259,7 +262,7 @@ class _Written:
         self.relationships.append(Declared(resource, (one.evidence, *notes), marked=place))
         return name
 
-    def _add_weak(self, one: Relationship) -> None:
+    def _add_weak(self, one: Relationship, doubt: str = "weak evidence") -> None:
         """Write a relationship of which one side is in a comment, and all that it takes to join.
 
         By the side that is there it joins nothing, and the output does without the source. As soon
@@ -268,7 +271,7 @@ class _Written:
         names, places = self._names, self._places
         reached = one.child if one.child in places else one.parent if one.parent in places else ""
         if not reached:
-            note = "weak evidence: remove the mark if it is right; the output has neither source"
+            note = f"{doubt}: remove the mark if it is right; the output has neither source"
             self._add(one, names[one.child], names[one.parent], (note,), marked=names[one.child])
             return
         other = one.parent if reached == one.child else one.child
@@ -286,7 +289,7 @@ class _Written:
         mine = self._joined.of(places[reached])
         ends = (mine, source) if reached == one.child else (source, mine)
         many = f"; {one.rows_per_key:,.0f} rows a key: an array" if group_by else ""
-        doubt = "weak evidence" if one.as_of is None else "one row as of a time (asOf)"
+        doubt = doubt if one.as_of is None else "one row as of a time (asOf)"
         note = f"{doubt}: remove the mark if it is right; the output then has {field}{many}"
         self.used.append(self._add(one, *ends, (note,), marked=mine))
         root = self._profiles[self._tree.root.table]

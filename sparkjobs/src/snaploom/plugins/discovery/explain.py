@@ -10,7 +10,7 @@ from snaploom.plugins.discovery.foundfiles import LIKE_NAME
 from snaploom.plugins.discovery.parents import ends_of, percent, source_of
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import Verdict, judge
-from snaploom.plugins.discovery.scratch import distinct_values
+from snaploom.plugins.discovery.scratch import distinct_keys
 from snaploom.types.merge import explanations
 
 MOST_CANDIDATES = 6
@@ -105,8 +105,7 @@ def _spelling(column: ColumnProfile, target: ColumnProfile) -> str:
 
     Of more values than `MOST_SPELLED` it is not asked.
     """
-    found = [distinct_values(each.values, MOST_SPELLED) for each in (column, target)]
-    mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
+    mine, theirs = (distinct_keys(each.values, MOST_SPELLED) for each in (column, target))
     if mine is None or theirs is None:
         return ""
     each = list(explanations(mine, theirs))

@@ -242,7 +242,7 @@ def _compounds(
             and describes(parent, each, primary)
             for each in map(parent.column, one.parent_columns)
         )  # fmt: skip
-        if not (is_shared or why or is_description):
+        if not (is_shared or why or is_description or one.normalize):
             clear.append(one)
             continue
         unsure.append(Choice((one,), None if why else one, False, _effect(one, profiles), why))

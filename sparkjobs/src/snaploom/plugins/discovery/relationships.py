@@ -211,7 +211,9 @@ def judge(
     if likeness >= SAME_NAME:
         written = _known(column, target, written)
     is_spelt = likeness >= LIKE_NAME and Family.TEXT in (column.type.family, target.type.family)
-    share, steps = _normalized(column, target, written) if is_spelt else (written, ())
+    share, steps = (
+        normalized_share(column.values, target.values, written) if is_spelt else (written, ())
+    )
     used = min(1.0, share.share * column.values.distinct / max(1, target.values.distinct))
     if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
@@ -317,14 +319,13 @@ def _known(
     return replace(share, share=included, compared=rest, basis=f"{share.basis}, {low} aside")
 
 
-def _normalized(
-    column: ColumnProfile, target: ColumnProfile, share: scratch.Inclusion
+def normalized_share(
+    child: scratch.Values, parent: scratch.Values, share: scratch.Inclusion
 ) -> tuple[scratch.Inclusion, tuple[Normalization, ...]]:
     """The share of values that is included once keys are spelt alike, and the steps of that."""
     if share.share > 1 - _EXPLAINS:
         return share, ()
-    found = [scratch.distinct_values(each.values, _MOST_SPELLED) for each in (column, target)]
-    mine, theirs = (None if each is None else each.cast("string").to_pylist() for each in found)
+    mine, theirs = (scratch.distinct_keys(each, _MOST_SPELLED) for each in (child, parent))
     if mine is None or theirs is None:
         return share, ()
     explained = explains_more(mine, theirs)

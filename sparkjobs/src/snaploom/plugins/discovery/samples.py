@@ -14,6 +14,7 @@ import duckdb
 from snaploom.errors import StorageError
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import FAULTS
+from snaploom.files.workbooks import CellError
 from snaploom.models.shortforms import MONTH_NAME
 from snaploom.plugins.discovery import typedfiles
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
@@ -304,7 +305,13 @@ class _Look:
         parts = _parts(layout.files, layout.times, layout.data_format, budget)
         if layout.data_format not in typedfiles.TYPED_FORMATS:
             return profile_text(layout, parts, self.scratch, self.meter, 2 * budget)
-        profile = typedfiles.profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        try:
+            profile = typedfiles.profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+        except CellError as error:
+            if layout.table is None or "nullValue" in layout.table.options:
+                raise
+            options = {**layout.table.options, "nullValue": error.text}
+            return self.files(replace(layout, table=replace(layout.table, options=options)), budget)
         return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
 
     def _with_keys(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
@@ -314,7 +321,9 @@ class _Look:
         is_numbered = table.options.get("header") == "false"
         is_guess = bool(table.head) and is_header(table.head[0], table.head[1:])[1]
         rows = profile.snapshot.rows.table
-        notes = [
+        null = table.options.get("nullValue", "")
+        notes = [null and f"a guess: {null} in cells is no value (nullValue)"]
+        notes += [
             note_of_text(self.scratch, rows, column.values.columns[0], column.name)
             for column in profile.columns
             if column.type == STRING and column.values.columns

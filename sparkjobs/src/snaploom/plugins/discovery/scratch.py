@@ -18,6 +18,8 @@ from threading import Timer
 import duckdb
 import pyarrow as pa
 
+from snaploom.types.merge import Key
+
 _MEMORY, _SPILLED = "1GB", "32GB"
 _FIRST_LOOKS = (5_000, 500_000)
 """Rows by which most sets of columns are known not to be unique."""
@@ -346,6 +348,16 @@ def distinct_values(column: Values, most: int) -> pa.Array | None:
         return None
     found = column.rows.scratch.arrow(f"SELECT k0 FROM {column.keys} ORDER BY k0")
     return found.column(0).combine_chunks()
+
+
+def distinct_keys(values: Values, most: int) -> list[Key] | None:
+    """The distinct values or combinations of some columns, as texts; None for more than `most`."""
+    if values.distinct > most:
+        return None
+    listed = ", ".join(f"k{place}::VARCHAR" for place in range(len(values.columns)))
+    found = values.rows.scratch.all(f"SELECT {listed} FROM {values.keys}")
+    texts = (tuple(map(str, row)) for row in found)
+    return [row if len(row) > 1 else row[0] for row in texts]
 
 
 # Rows as of a time: the newest one of a key at or before it.

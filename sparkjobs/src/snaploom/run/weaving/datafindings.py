@@ -3,8 +3,10 @@
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 
-from snaploom.errors import SourceError, StorageError
+from snaploom.errors import SnaploomError, SourceError, StorageError
 from snaploom.files.listed import SparkNeeded
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
@@ -26,6 +28,9 @@ from snaploom.plan.plan import RunPlan
 from snaploom.plan.steps import choose
 from snaploom.plan.tree import JoinTree
 from snaploom.policy.references import DATA
+from snaploom.sources.files.declared import FileSource
+from snaploom.sources.files.globs import names_beside
+from snaploom.sources.registry import declared
 from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
 from snaploom.types.schemas import Array, Field, Map, Struct, Type, parse_schema, struct_at
 
@@ -46,22 +51,33 @@ def snapshot_findings(
     others = bundle.output.spec.data_model.other_data_sources
     silent = {other.field_name for other in others if other.warn_no_match is False}
     sources = {node.field_name: node.source for node in tree.nodes}
+    keys = {node.field_name: node.relationship for node in tree.nodes}
     time = format_instant(record.time)
+    again = f"snaploom restate {bundle.output.name} -f FILES --time {time} --acknowledge-readers"
     if not record.rows:
-        yield _finding(DataFindingKind.EMPTY, tree.root.source, "", 1, time, samples=(time,))
+        yield _finding(
+            DataFindingKind.EMPTY, tree.root.source, "", 1, time, samples=(time,),
+            fix=f"if it should have some, write its files again, then {again}",
+        )  # fmt: skip
     for join in record.joins:
         source, left = sources.get(join.child, ""), join.left or tree.root.source
         if join.child in silent:
             continue
+        right = f"if that is right, set warnNoMatch: false for {join.child} in otherDataSources"
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
+            near = rows.near_misses if rows else ()
+            steps = ", ".join(near[0].normalize) if near else ""
+            fix = f"deliver these rows of {source}, or correct their keys in {left}; {right}"
+            if steps:
+                fix = f"add normalize: [{steps}] to joinKey in DataRelationship/{keys[join.child]}"
             samples, about = (rows.keys, _near_miss(rows)) if rows else ((), "")
             if join.beyond_tolerance:
                 late = f"{join.beyond_tolerance:,} beyond the tolerance"
                 about = f"{about}; {late}" if about else late
             yield _finding(
                 DataFindingKind.UNMATCHED, source, join.child, join.unmatched, time, of=join.in_,
-                left=left, samples=samples, about=about,
+                left=left, samples=samples, about=about, fix=fix,
             )  # fmt: skip
         nulls = {
             DataFindingKind.NULL_KEYS: join.null_keys,
@@ -69,13 +85,17 @@ def snapshot_findings(
         }
         for kind, count in nulls.items():
             if count > 0:
-                yield _finding(kind, source, join.child, count, time, of=join.in_, left=left)
+                yield _finding(
+                    kind, source, join.child, count, time, of=join.in_, left=left,
+                    fix=f"write what is missing in {left}; {right}",
+                )  # fmt: skip
     for one in record.excluded:
         if one.reason is ExclusionReason.SNAPSHOT_MISSING:
             source = sources.get(one.field_name, "")
             yield _finding(
-                DataFindingKind.MISSING, source, one.field_name, 1, time, samples=(time,)
-            )
+                DataFindingKind.MISSING, source, one.field_name, 1, time, samples=(time,),
+                fix=f"deliver it, or lengthen snapshot.timeBefore there; then {again}",
+            )  # fmt: skip
 
 
 def _near_miss(unmatched: UnmatchedRows) -> str:
@@ -147,6 +167,8 @@ def listed_findings(
         yield _of_times(
             DataFindingKind.MISSING, source, [gap.start for gap in gaps],
             count=sum(gap.intervals for gap in gaps),
+            fix="deliver what is missing, and run again; where there is nothing on some days, "
+            "snapshotFilter.fromCron leaves them out",
         )  # fmt: skip
     inside = {time for time, _ in settings.intervals.of_each(times)}
     outside = [t for t in times if t not in inside and not settings.excludes(t)]
@@ -165,6 +187,25 @@ def listed_findings(
             about="they lie between two intervals",
             fix="lengthen dataModel.rootDataSource.snapshotFilter.fromCron.length",
         )  # fmt: skip
+
+
+def unread_findings(bundle: Bundle, files: SourceFiles) -> Iterator[DataFinding]:
+    """Files that are named like those of a source, and that no source of the output reads."""
+    sources = [(one.name, declared(one)) for one in bundle.data_sources]
+    globs = {
+        name: source.declared.globs for name, source in sources if isinstance(source, FileSource)
+    }
+    every = tuple(chain.from_iterable(globs.values()))
+    for name, own in globs.items():
+        with suppress(SnaploomError, SparkNeeded, OSError):  # a run names what it cannot list
+            like, names = names_beside(own, every, files.others)
+            if names:
+                yield DataFinding(
+                    kind=DataFindingKind.UNREAD, source=name, count=len(names), snapshots=0,
+                    samples=names[:MOST_DATA_SAMPLES],
+                    fix=f"if they are data, name them as {like} is, or add a glob to "
+                    f"hdfsLike.sourceUriGlobs of DataSource/{name}; else move them away",
+                )  # fmt: skip
 
 
 def changed_findings(
@@ -255,10 +296,11 @@ def _finding(
     left: str = "",
     samples: Iterable[str] = (),
     about: str = "",
+    fix: str = "",
 ) -> DataFinding:
     return DataFinding(
         kind=kind, source=source, field_name=field_name, left=left, count=count, of=of, first=time,
-        last=time, samples=tuple(samples)[:MOST_DATA_SAMPLES], about=about,
+        last=time, samples=tuple(samples)[:MOST_DATA_SAMPLES], about=about, fix=fix,
     )  # fmt: skip
 
 

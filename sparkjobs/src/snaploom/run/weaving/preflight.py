@@ -21,7 +21,7 @@ from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action, refuse_empty_root
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import EmitEvent, RunEstimated, estimate_of
-from snaploom.run.weaving.datafindings import changed_findings, listed_findings
+from snaploom.run.weaving.datafindings import changed_findings, listed_findings, unread_findings
 from snaploom.run.weaving.history import compare_structure
 from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
 from snaploom.sources.registry import declared
@@ -147,6 +147,7 @@ def plan_listed(
     about_data = (
         *listed_findings(bundle, plan, root_listing, state, moment),
         *changed_findings(bundle, plan, state, files, listed, selection.restated),
+        *unread_findings(bundle, files),
     )
     plan = replace(plan, data_findings=about_data)
     return PlannedRun(plan, state, published, present)

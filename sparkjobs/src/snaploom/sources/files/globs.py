@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache, partial
+from itertools import islice
 
 from snaploom.files.listed import ListedFile, OtherFiles, local_tag, with_local_tag
 from snaploom.sources.prefix import normal_uri
@@ -228,6 +229,65 @@ def _files(statuses: Sequence[ListedFile]) -> Iterator[ListedFile]:
     for status in statuses:
         if not status.folder and (status.length or status.uri not in folders):
             yield status
+
+
+MOST_BESIDE = 10_000
+"""Files of the folders of a glob among which those are looked for that no glob matches."""
+_PACKED = re.compile(r"\.(?:gz|bz2|zst|deflate|snappy|lz4)$")
+_BETWEEN = re.compile(r"[\W\d_]+")
+
+
+def names_beside(
+    globs: Iterable[str], every: Iterable[str], others: OtherFiles
+) -> tuple[str, tuple[str, ...]]:
+    """A file that some globs match, and those beside it that are named alike and none matches.
+
+    `every` has the globs of all sources. Nothing is found where there is any doubt, or where a
+    store would have to be asked about more than one folder.
+    """
+    known = [_reversed_steps(glob) for glob in every]
+    mine: dict[tuple[str, str], str] = {}
+    rest: dict[str, tuple[str, str]] = {}
+    for glob in globs:
+        folder = glob.rstrip("/").rpartition("/")[0]
+        own, steps = _reversed_steps(glob), _steps(f"{folder}/*")
+        if not all((own, *known)) or (steps is None and _SPECIAL.search(folder)):
+            return "", ()
+        found = _matches("", steps) if steps else others.matches(f"{folder}/*", "")
+        for file in islice(found, MOST_BESIDE):
+            if file.folder or is_no_data(file.name):
+                continue
+            if _is_matched(file.uri, own):
+                form = _form(file.name)
+                mine[form] = max(mine.get(form, ""), file.name)
+            elif not any(_is_matched(file.uri, each) for each in known):
+                rest[file.name] = _form(file.name)
+    alike = [name for name in sorted(rest) if any(_is_alike(rest[name], form) for form in mine)]
+    return max(mine.values(), default=""), tuple(alike)
+
+
+def _reversed_steps(glob: str) -> list[str]:
+    """Patterns of the steps of a glob, the last one first; empty if only Hadoop can read it."""
+    plain = _KNOWN.sub(lambda known: f"[{known[1] or '0-9'}]", normal_uri(glob.rstrip("/")))
+    return [] if _ONLY_HADOOP.search(_KNOWN.sub("", glob)) else plain.split("/")[::-1]
+
+
+def _is_matched(uri: str, steps: Sequence[str]) -> bool:
+    names = normal_uri(uri).split("/")[::-1]
+    return len(names) == len(steps) and all(map(fnmatchcase, names, steps))
+
+
+def _form(name: str) -> tuple[str, str]:
+    """The letters of a name, with # for numbers, and its ending, however it is packed."""
+    stem, _, ending = _PACKED.sub("", name.casefold()).rpartition(".")
+    return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), stem), ending
+
+
+def _is_alike(form: tuple[str, str], known: tuple[str, str]) -> bool:
+    """Whether a name differs in separators, or has more behind the number."""
+    stem, other = form[0], known[0]
+    is_same = stem.replace("#", "") == other.replace("#", "")
+    return form[1] == known[1] and (is_same or ("#" in other and stem.startswith(other)))
 
 
 def escape_glob(uri: str) -> str:
