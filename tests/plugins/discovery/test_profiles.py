@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snaploom.plugins.discovery.discover import discover
 from snaploom.plugins.discovery.scratch import (
     FILE,
     SNAPSHOT,
@@ -78,3 +79,22 @@ def test_nothing_but_its_own_folder_is_open_to_the_database(sql: str) -> None:
 def test_what_takes_too_long_is_interrupted() -> None:
     with pytest.raises(OutOfTime), SCRATCH.within(0.05):
         SCRATCH.run("SELECT count(*) FROM range(10000000000) a WHERE sqrt(range) = 1.5")
+
+
+@pytest.mark.parametrize(
+    ("values", "is_noted"),
+    [
+        (["1,5", "20,25", "-3,0"], True),
+        (["1.234,5", "17"], True),
+        (["1,234", "1,234,567"], True),
+        (["1,2,3", "4,5"], False),
+        (["1,5", "x"], False),
+        (["001", "a,b"], False),
+    ],
+)
+def test_numbers_with_commas_are_text_that_is_noted(tmp_path, values, is_noted):
+    rows = "".join(f"{n};{value}\n" for n, value in enumerate(values))
+    (tmp_path / "a.csv").write_text(f"id;kwh\n{rows}")
+    (profile,) = discover([str(tmp_path)], "file:///m/").profiles
+    note = "kwh is text: its numbers have commas, which a fieldTransformer can replace"
+    assert (note in profile.notes) is is_noted

@@ -492,7 +492,7 @@ def typed_texts(
     """Columns with the types that hold all of their values but texts for no value; these; notes."""
     columns, null_texts, notes = [], {}, []
     for place, name in enumerate(names):
-        kind, nulls, other = _type_of(scratch, table, f"c{place}")
+        kind, nulls, why = _type_of(scratch, table, f"c{place}")
         if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
             kind, nulls = STRING, ()
         value, sql = f"c{place}", SQL_TYPES.get(kind)
@@ -501,25 +501,28 @@ def typed_texts(
             value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
         own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
         columns.append((name, kind, own))
-        notes += [_FOR_ONE_ROW.format(name, other)] if other else []
+        notes += [f"{name} is text{why}"] if why else []
     return columns, null_texts, notes
 
 
-_FOR_ONE_ROW = "{} is text for one row only: all other values are {}"
+_FOR_ONE_ROW = " for one row only: all other values are {}"
+_WITH_COMMAS = ": its numbers have commas, which a fieldTransformer can replace"
+_COMMAS = "regexp_full_match({0}, '[+-]?[0-9]{{1,3}}([., ]?[0-9]{{3}})*(,[0-9]+)?')"
 
 
 def note_of_text(scratch: Scratch, table: str, column: str, name: str) -> str:
     """The note about a column of text that is no text but for a value or two; else empty."""
-    kind, nulls, other = _type_of(scratch, table, column)
+    kind, nulls, why = _type_of(scratch, table, column)
     if nulls and kind in _SHOWN:
         return f"{name} is text for {', '.join(nulls)} only: all other values are {_SHOWN[kind]}"
-    return _FOR_ONE_ROW.format(name, other) if other else ""
+    return f"{name} is text{why}" if why else ""
 
 
 def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
     """The best type of a column, and the texts for no value without which it would be none.
 
-    Of text also the type that all values but one have; empty where more than one are of no type.
+    Of text also why it is none of another type, where all values but one are, or commas are in the
+    way; else empty.
     """
     first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
     nulls = ", ".join(map(text, NULL_TEXTS))
@@ -541,7 +544,11 @@ def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tup
             return kind, others, ""
         if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
             rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
-            exception = _SHOWN.get(kind, "") if rows == 1 else ""
+            shown = _SHOWN.get(kind, "") if rows == 1 else ""
+            exception = shown and _FOR_ONE_ROW.format(shown)
+    has_commas = f"bool_and({_COMMAS.format(column)}) AND bool_or(contains({column}, ','))"
+    (commas,) = scratch.all(f"SELECT {has_commas} FROM {first}")
+    exception = _WITH_COMMAS if commas[0] else exception
     has_marks = scratch.all(f"SELECT 1 FROM {table} WHERE {column} = '\\N' LIMIT 1")  # of MySQL
     return STRING, ("\\N",) if has_marks else (), exception
 
