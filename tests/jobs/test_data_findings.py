@@ -213,7 +213,7 @@ def test_file_that_no_source_reads_is_named_with_what_to_do(sold: Sold) -> None:
         shown = (project.plan("wide"), project.run("wide", progress=False), project.status("wide"))
         for text in (*map(str, shown), sold.page):
             assert "orders: 1 file read by no source: 20240507.PARQUET" in text
-            assert "if they are data, name them as 2024-05-04.parquet is, or add a glob" in text
+            assert "if they are data, write them as 2024-05-04.parquet is, or widen" in text
     finally:
         late.unlink()
 

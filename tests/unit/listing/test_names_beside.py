@@ -22,7 +22,7 @@ def beside(folder: Path, names: str, glob: str, *others: str) -> list[str]:
         "sales_20240505.csv", "sales-2024-05-05.csv", "sales_2024-05-05.CSV",
         "Sales_2024-05-05.csv",
         "sales_2024-05-05.csv.gz", "sales_5.5.2024.csv", "sales_2024-05-05_final.csv", "sales.csv",
-        "sales_2024-05-05T10.csv",
+        "sales_2024-05-05T10.csv", "sales_2024-05-05.json", "sales_2024-05-05.xlsx",
     ],
 )  # fmt: skip
 def test_a_file_of_another_form_is_found(tmp_path: Path, name: str) -> None:
@@ -35,7 +35,7 @@ def test_a_file_of_another_form_is_found(tmp_path: Path, name: str) -> None:
     [
         "sales_2024-05-02.csv", "returns_20240505.csv", "sales_returns_2024-05-01.csv",
         "sales_2024-05-01.csv.md5", "_sales_20240505.csv", ".sales_20240505.csv", "readme.csv",
-        "sales_20240505.csv/part",
+        "sales_20240505.csv/part", "sales_2024-05-01.parquet", "sales_2024-05-01.csv.gz",
     ],
 )  # fmt: skip
 def test_other_files_are_none_of_the_source(tmp_path: Path, name: str) -> None:

@@ -203,8 +203,8 @@ def unread_findings(bundle: Bundle, files: SourceFiles) -> Iterator[DataFinding]
                 yield DataFinding(
                     kind=DataFindingKind.UNREAD, source=name, count=len(names), snapshots=0,
                     samples=names[:MOST_DATA_SAMPLES],
-                    fix=f"if they are data, name them as {like} is, or add a glob to "
-                    f"hdfsLike.sourceUriGlobs of DataSource/{name}; else move them away",
+                    fix=f"if they are data, write them as {like} is, or widen sourceUriGlobs and "
+                    f"sourceUriPrefix of DataSource/{name}; else move them away",
                 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -391,7 +392,10 @@ class FileSet:
         place = f"{f'line {line} of ' if line else ''}{unquote(url)}"
         bad = (f for f in strict.fields if row[f.name] is None and found.get(f.name) is not None)
         for column in bad:
-            return self._unfit(place, column, str(found[column.name]))
+            text = str(found[column.name])
+            quoted = json.dumps(text, ensure_ascii=False)
+            is_text = not self.format.has_headers and quoted in record  # "1" is no number of JSON
+            return self._unfit(place, column, quoted if is_text else text)
         return SourceNotReadable(
             "a record cannot be read",
             resource=self.resource,

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from itertools import islice
 
 from snaploom.files.listed import ListedFile, OtherFiles, local_tag, with_local_tag
+from snaploom.policy.fileformats import known_formats
 from snaploom.sources.prefix import normal_uri
 
 _log = logging.getLogger(__name__)
@@ -242,12 +243,12 @@ def names_beside(
 ) -> tuple[str, tuple[str, ...]]:
     """A file that some globs match, and those beside it that are named alike and none matches.
 
-    `every` has the globs of all sources. Nothing is found where there is any doubt, or where a
-    store would have to be asked about more than one folder.
+    `every` has the globs of all sources. A file that is there in another format as well is none.
+    Nothing is found where there is any doubt, or where a store would have to be asked about more
+    than one folder.
     """
     known = [_reversed_steps(glob) for glob in every]
-    mine: dict[tuple[str, str], str] = {}
-    rest: dict[str, tuple[str, str]] = {}
+    mine, rest = dict[tuple[str, str], ListedFile](), list[ListedFile]()
     for glob in globs:
         folder = glob.rstrip("/").rpartition("/")[0]
         own, steps = _reversed_steps(glob), _steps(f"{folder}/*")
@@ -258,12 +259,18 @@ def names_beside(
             if file.folder or is_no_data(file.name):
                 continue
             if _is_matched(file.uri, own):
-                form = _form(file.name)
-                mine[form] = max(mine.get(form, ""), file.name)
+                mine[_split(file.uri)] = file
             elif not any(_is_matched(file.uri, each) for each in known):
-                rest[file.name] = _form(file.name)
-    alike = [name for name in sorted(rest) if any(_is_alike(rest[name], form) for form in mine)]
-    return max(mine.values(), default=""), tuple(alike)
+                rest.append(file)
+    copied = {stem for stem, _ in mine}
+    endings = {ending for _, ending in mine} | {e for each in known_formats() for e in each.endings}
+    forms = {_form(file.name) for file in mine.values()}
+    alike = sorted(
+        file.name for file in rest
+        if any(_is_alike(_form(file.name), form) for form in forms)
+        for stem, ending in [_split(file.uri)] if stem not in copied and ending in endings
+    )  # fmt: skip
+    return max((file.name for file in mine.values()), default=""), tuple(alike)
 
 
 def _reversed_steps(glob: str) -> list[str]:
@@ -277,17 +284,22 @@ def _is_matched(uri: str, steps: Sequence[str]) -> bool:
     return len(names) == len(steps) and all(map(fnmatchcase, names, steps))
 
 
-def _form(name: str) -> tuple[str, str]:
-    """The letters of a name, with # for numbers, and its ending, however it is packed."""
-    stem, _, ending = _PACKED.sub("", name.casefold()).rpartition(".")
-    return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), stem), ending
+def _split(text: str) -> tuple[str, str]:
+    """A name or URI and its ending, without that by which it is packed, in small letters."""
+    stem, _, ending = _PACKED.sub("", text.casefold()).rpartition(".")
+    return stem, ending
 
 
-def _is_alike(form: tuple[str, str], known: tuple[str, str]) -> bool:
+def _form(name: str) -> str:
+    """The letters of a name, with # for numbers."""
+    stem, _ = _split(name)
+    return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), stem)
+
+
+def _is_alike(form: str, known: str) -> bool:
     """Whether a name differs in separators, or has more behind the number."""
-    stem, other = form[0], known[0]
-    is_same = stem.replace("#", "") == other.replace("#", "")
-    return form[1] == known[1] and (is_same or ("#" in other and stem.startswith(other)))
+    is_same = form.replace("#", "") == known.replace("#", "")
+    return is_same or ("#" in known and form.startswith(known))
 
 
 def escape_glob(uri: str) -> str:
