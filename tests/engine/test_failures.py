@@ -179,6 +179,7 @@ MESSAGES = (
     "Cannot parse the value 'x' of the JSON token type VALUE_STRING to target type INT",
     "[MALFORMED_RECORD_IN_PARSING] x\ny",
     "Could not read file: a.xlsx. there is no sheet b; its sheets are c",
+    "Could not read file: a.xlsx. cell B2 has the error #N/A",
     "Could not read file",
     "[MALFORMED_CHARACTER_CODING] x",
     "FileNotFoundException",

@@ -80,6 +80,24 @@ def test_files_of_days_are_snapshots(spark, tmp_path, data_format, write, option
 
 
 @pytest.mark.parametrize(("data_format", "write", "option"), KINDS)
+def test_columns_that_came_and_went_are_named(spark, tmp_path, data_format, write, option):
+    path = write(tmp_path / f"a.{data_format}")
+    fields = declared("id long, Name string, amount double")
+    listed = reader(spark, files(data_format, path, schemaFields=fields)).read(NOW).listed
+    assert [note.partition(":")[0] for note in listed.notes] == [
+        "1 of 1 files have no column `amount`, which is NULL in their rows",
+        "1 of 1 files have a column `share`, which is not read since schemaFields does not declare "
+        "it",
+    ]
+
+
+def test_errors_in_cells_are_null_where_the_option_names_them(spark, tmp_path):
+    path = a_workbook(tmp_path / "a.xlsx", [(1, "#N/A", 0.5), (2, "b", "#DIV/0!")])
+    frame = outcome(spark, "xlsx", path, formatOptions={"nullValue": "#N/A #DIV/0!"})
+    assert sorted(map(tuple, frame)) == [(1, None, 0.5), (2, "b", None)]
+
+
+@pytest.mark.parametrize(("data_format", "write", "option"), KINDS)
 def test_a_value_that_does_not_fit_is_named_by_its_place(
     spark, tmp_path, data_format, write, option
 ):

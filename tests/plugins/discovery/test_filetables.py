@@ -101,27 +101,17 @@ def test_a_title_above_the_header_is_refused_by_the_cell_beside_it(tmp_path):
     assert "cell C2 is beside the header" in left_out(found(tmp_path))["a.xlsx"]
 
 
-@pytest.mark.parametrize("cell", ["#N/A", "#DIV/0!"])
-def test_an_error_of_cells_is_no_value_as_a_guess(tmp_path, cell):
-    rows = [("id", "x"), (1, 2), (2, cell), (3, 4)]
-    a_workbook(tmp_path / "a.xlsx", {"Results": rows})
+@pytest.mark.parametrize("errors", ["#N/A", "#DIV/0!", "#N/A #DIV/0!"])
+def test_errors_of_cells_are_no_values_as_a_guess(tmp_path, errors):
+    cells = [("id", "x"), (1, 2), *((n, text) for n, text in enumerate(errors.split(), 2)), (9, 4)]
+    a_workbook(tmp_path / "a.xlsx", {"Results": cells})
     discovery = found(tmp_path)
     (profile,) = discovery.profiles
-    assert profile.notes == (f"a guess: {cell} in cells is no value (nullValue)",)
-    assert profile.column("x").nulls == 1
+    assert profile.notes == (f"a guess: {errors} in cells is no value (nullValue)",)
+    assert profile.column("x").nulls == len(errors.split())
     text = discovery.files["sources.yaml"]
-    assert f"formatOptions: {{nullValue: '{cell}'}}" in text
+    assert f"formatOptions: {{nullValue: '{errors}'}}" in text
     assert "- {name: x, dataType: {long: {}}}" in text
-
-
-def test_several_errors_of_cells_leave_out_no_other_sheet(tmp_path):
-    bad = [("id", "x"), (1, "#N/A"), (2, "#DIV/0!")]
-    a_workbook(tmp_path / "a.xlsx", {"Bad": bad, "Good": [("id", "y"), (1, 2)]})
-    discovery = found(tmp_path)
-    assert [each.name for each in discovery.profiles] == ["Good"]
-    assert (
-        "cell B3 has the error #DIV/0!: correct it, as by IFERROR" in left_out(discovery)["a.xlsx"]
-    )
 
 
 @pytest.mark.parametrize(

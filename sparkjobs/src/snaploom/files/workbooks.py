@@ -53,14 +53,17 @@ _LEAP_DAY = 60
 
 
 class CellError(ValueError):
-    """An error such as `#N/A` in a cell, where a value should be."""
+    """An error such as `#N/A` in a cell, where a value should be.
 
-    def __init__(self, cell: str, text: str) -> None:
+    `nulls` is the option by which it is none.
+    """
+
+    def __init__(self, cell: str, text: str, nulls: str) -> None:
         super().__init__(
             f'cell {cell} has the error {text}: correct it, as by IFERROR(.., ""), or set the '
-            f'option nullValue to "{text}"'
+            f'option nullValue to "{nulls}"'
         )
-        self.text = text
+        self.nulls = nulls
 
 
 def open_xlsx(
@@ -115,7 +118,7 @@ def _head(book: _Workbook, sheet: _Sheet, null: str = "") -> tuple[tuple[str, ..
     try:
         rows = [cells for _, cells in islice(_Rows(book, sheet, True, null).cells([]), _HEAD)]
     except CellError as error:
-        return () if null else _head(book, sheet, error.text)
+        return _head(book, sheet, error.nulls)
     except ValueError:
         return ()
     width = max((max(cells) + 1 for cells in rows), default=0)
@@ -419,7 +422,7 @@ class _Rows:
                 text = self._book.texts[int(text)]
             if kind in ("s", "str", "inlineStr"):
                 text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-            if text in ("", self._null):
+            if text in ("", self._null) or (kind == "e" and text in self._null.split()):
                 return None
             if kind == "b":
                 return text == "1"
@@ -433,7 +436,8 @@ class _Rows:
                 f"cell {_letters(place)}{number} cannot be read: {text[:60]} {error}"
             ) from None
         if kind == "e":
-            raise CellError(f"{_letters(place)}{number}", text)
+            nulls = " ".join([*(e for e in self._null.split() if e[0] == "#"), text])
+            raise CellError(f"{_letters(place)}{number}", text, nulls)
         return text
 
     def _number(self, text: str, style: int) -> Value:

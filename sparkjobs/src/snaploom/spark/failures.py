@@ -223,6 +223,13 @@ _RULES = (
         field="spec.hdfsLike.formatOptions.{option}",
     ),
     _rule(
+        r"Could not read file: .{1,2000}?\. (?P<found>(?:cell|the cells) [A-Z]{1,3}[0-9].{1,1000})",
+        errors.SourceNotReadable,
+        "correct the workbook, or formatOptions or schemaFields by which it is read",
+        "values of the declared types below a header",
+        "a cell of a workbook cannot be read",
+    ),
+    _rule(
         r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"
         r"UNABLE_TO_INFER_SCHEMA|INVALID_JSON_RECORD)|is not a Parquet file|"
         r"Malformed ORC file|Not an Avro data file|Could not read file",

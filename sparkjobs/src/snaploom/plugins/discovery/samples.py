@@ -308,9 +308,8 @@ class _Look:
         try:
             profile = typedfiles.profile_typed(layout.name, layout, parts, self.scratch, self.meter)
         except CellError as error:
-            if layout.table is None or "nullValue" in layout.table.options:
-                raise
-            options = {**layout.table.options, "nullValue": error.text}
+            assert layout.table is not None  # only workbooks have cells
+            options = {**layout.table.options, "nullValue": error.nulls}
             return self.files(replace(layout, table=replace(layout.table, options=options)), budget)
         return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
 

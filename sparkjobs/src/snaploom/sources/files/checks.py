@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pkgutil import resolve_name
@@ -251,6 +252,8 @@ def _holds(own: spark.DataType, declared: spark.DataType, file_format: FileForma
 
 _LOCAL = "file:"
 _READ_AT_ONCE = 16
+MOST_NAMED = 200
+"""Files whose columns are compared with those that are read."""
 """Schemas that are read at the same time: on stores all of the time is waiting."""
 
 
@@ -293,6 +296,20 @@ class TypedFiles:
                 hint="write the column as another type, or declare schemaFields without it",
             ) from None
         return struct_from(document, self.resource, "spec.hdfsLike")
+
+    def columns(self, files: Sequence[ListedFile]) -> Mapping[str, Sequence[str]]:
+        """The names of columns of files, the last `MOST_NAMED` of them, by URI."""
+        read = reader_at(self.format.reader, self.format.arguments(self.options, most=1))
+
+        def names(file: ListedFile) -> Sequence[str] | None:
+            with suppress(*FAULTS), opened_file(self.spark, file) as opened:
+                return list(read(opened).schema.names)
+            return None  # reading it names the fault
+
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            some = files[-MOST_NAMED:]
+            found = zip(some, pool.map(names, some), strict=True)
+            return {file.uri: each for file, each in found if each is not None}
 
     def schemas(self, files: Sequence[ListedFile]) -> tuple[str, ...]:
         """The schema of each file, as `StructType.json()` gives it; raises as `schema`."""

@@ -346,34 +346,14 @@ class CsvFiles:
             ]
         )
 
-    def remarks(
-        self, uris: Sequence[str], wanted: spark_types.StructType
-    ) -> Iterator[tuple[str, str]]:
-        """Columns that some files lack, or have beside the wanted ones: a key, and a sentence."""
-        missing, further = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-        for form, some in self.forms(uris).items():
-            if form.header is None:
-                continue
-            found = self._fields(form, wanted, some)
-            names = {one.name for one in found if one is not None}
-            for each in wanted.fields:
-                if each.name not in names and each.name != self._corrupt:
-                    missing[each.name] += some
-            for name, one in zip(column_names(form.header), found, strict=True):
-                if one is None:
-                    further[name] += some
-        for name, some in missing.items():
-            yield (
-                f"-{fold_case(name)}",
-                f"{len(some)} of {len(uris)} files have no column `{name}`, which is NULL in their "
-                f"rows: {shown(some)}",
-            )
-        for name, some in further.items():
-            yield (
-                f"+{fold_case(name)}",
-                f"{len(some)} of {len(uris)} files have a column `{name}`, which is not read "
-                f"since schemaFields does not declare it: {shown(some)}",
-            )
+    def headers(self, uris: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """The names of columns in files whose columns are matched by names."""
+        return {
+            uri: column_names(form.header)
+            for form, some in self.forms(uris).items()
+            if form.header is not None
+            for uri in some
+        }
 
     def _first_line(self, dialect: CsvDialect | None, file: ListedFile) -> str:
         try:
@@ -440,7 +420,7 @@ class CsvFiles:
             else spark_types.StructField(by_name[one.name], one.dataType, True, one.metadata)
             for one, name in zip(found, names, strict=True)
         ]
-        corrupt = {self._corrupt} - by_name.keys()  # which Spark fills, and no file has
+        corrupt = {self.corrupt} - by_name.keys()
         rest = [one for one in wanted.fields if one.name in corrupt]
         frame = self.reader(options).schema(spark_types.StructType([*own, *rest])).load(paths)
         if [each.name for each in (*own, *rest)] == wanted.names:
@@ -522,9 +502,39 @@ class CsvFiles:
         )
 
     @property
-    def _corrupt(self) -> str:
+    def corrupt(self) -> str:
+        """The column that Spark fills with records that do not fit, and no file has."""
         given = {name.casefold(): value for name, value in self.options.items()}
         return given.get("columnnameofcorruptrecord", _CORRUPT)
+
+
+def column_remarks(
+    columns: Mapping[str, Sequence[str]], wanted: Sequence[str], number: int
+) -> Iterator[tuple[str, str]]:
+    """Columns that some files lack, or have beside the wanted ones: a key, and a sentence.
+
+    `columns` are those of files, by their URIs, and `number` is that of all files.
+    """
+    missing, further = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    known = {fold_case(name.strip()): name for name in wanted}
+    for uri, names in columns.items():
+        own = {fold_case(name.strip()): name for name in names}
+        for name in known.keys() - own.keys():
+            missing[known[name]].append(uri)
+        for name in own.keys() - known.keys():
+            further[own[name]].append(uri)
+    for name, uris in sorted(missing.items()):
+        yield (
+            f"-{fold_case(name)}",
+            f"{len(uris)} of {number} files have no column `{name}`, which is NULL in their rows: "
+            f"{shown(uris)}",
+        )
+    for name, uris in sorted(further.items()):
+        yield (
+            f"+{fold_case(name)}",
+            f"{len(uris)} of {number} files have a column `{name}`, which is not read since "
+            f"schemaFields does not declare it: {shown(uris)}",
+        )
 
 
 def common_schema(schemas: Sequence[spark_types.StructType]) -> spark_types.StructType:

@@ -30,9 +30,14 @@ from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
 from snaploom.sources.files.checks import FileChecks, TypedFiles, choose_scan, opened_file
 from snaploom.sources.files.csv import default_options
-from snaploom.sources.files.csvfiles import CsvFiles
+from snaploom.sources.files.csvfiles import CsvFiles, column_remarks
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
+from snaploom.sources.files.snapshots import (
+    SHOWN,
+    CapturedFile,
+    FileListing,
+    shown,
+)
 from snaploom.sources.files.values import Records, ValueChecks, cut
 from snaploom.sources.prefix import (
     Capture,
@@ -256,9 +261,13 @@ class FileSet:
         `schema` is that of the files as they are read, captured columns included.
         """
         captured = () if self.prefix is None else self.prefix.names
-        data = spark_types.StructType([each for each in schema if each.name not in captured])
-        uris = [each.file.uri for each in files]
-        for key, remark in self._csv.remarks(uris, data) if self.format.has_headers else ():
+        names = [each for each in schema.names if each not in (*captured, self._csv.corrupt)]
+        columns: Mapping[str, Sequence[str]] = {}
+        if self.format.has_headers:
+            columns = self._csv.headers([each.file.uri for each in files])
+        elif self.format.reader:
+            columns = self.typed.columns([each.file for each in files])
+        for key, remark in column_remarks(columns, names, len(files)):
             if key not in self._remarked:
                 self._remarked.add(key)
                 yield remark
