@@ -554,7 +554,9 @@ def test_keys_of_several_columns_that_are_spelt_in_two_ways_are_a_guess(tmp_path
 
 
 def test_a_self_reference_that_is_not_used_is_not_called_weak(tmp_path):
-    result = found(tmp_path, employees="id,manager_id%15,age%4 60")
+    columns = {"departments": "id,title%9 20", "budgets": "id,department_id%20,amount%7 900",
+               "employees": "id,department_id%20,manager_id%15,age%4 60"}  # fmt: skip
+    result = found(tmp_path, **columns)
     assert "not used by the output: remove the mark" in result.files["relationships.yaml"]
     assert "weak evidence" not in result.files["relationships.yaml"]
 

@@ -5,6 +5,7 @@ by its place. So a table is read twice where no types are declared.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -275,12 +276,8 @@ def _text(value: Value) -> str:
 
 def names_of(header: Sequence[str]) -> tuple[str, ...]:
     """Names of columns as Spark makes them of a header, where one is empty or stands twice."""
-    folded = [name.casefold() for name in header]
+    times = Counter(name.lower() for name in header)
     return tuple(
-        f"_c{place}"
-        if not name
-        else f"{name}{place}"
-        if folded.count(name.casefold()) > 1
-        else name
+        f"_c{place}" if not name else f"{name}{place}" if times[name.lower()] > 1 else name
         for place, name in enumerate(header)
     )

@@ -571,10 +571,7 @@ def needed_steps(steps: Steps, explained: Callable[[Sequence[Steps]], Sequence[f
 
     `explained` gives what each of some normalisations explains.
     """
-    whole, *rest = explained([steps, *(_without(steps, step) for step in steps)])
+    others = [tuple(other for other in steps if other is not step) for step in steps]
+    whole, *rest = explained([steps, *others])
     fewer = tuple(step for step, share in zip(steps, rest, strict=True) if share < whole)
     return fewer if fewer and explained([fewer])[0] >= whole else steps
-
-
-def _without(steps: Steps, step: Normalization) -> Steps:
-    return tuple(other for other in steps if other is not step)

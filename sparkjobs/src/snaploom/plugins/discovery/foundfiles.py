@@ -13,6 +13,7 @@ from pathlib import Path
 
 from snaploom.confidential import visible, without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
+from snaploom.files.measured import names_of
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.policy.addresses import store_kind
@@ -252,13 +253,9 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     has_header, is_guess = is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]
-        # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
-        times = Counter(name.casefold() for name in given)
-        names = [
-            f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
-            for index, name in enumerate(given)
-        ]
-        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
+        names = names_of(given)
+        is_made_up = list(names) != given
+        return CsvFormat(encoding, separator, True, names, escape, is_made_up, is_guess)
     return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
 
 

@@ -311,9 +311,9 @@ class _Look:
             assert layout.table is not None  # only workbooks have cells
             options = {**layout.table.options, "nullValue": error.nulls}
             return self.files(replace(layout, table=replace(layout.table, options=options)), budget)
-        return profile if layout.table is None else self._with_keys(profile, layout, layout.table)
+        return profile if layout.table is None else self._of_table(profile, layout, layout.table)
 
-    def _with_keys(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
+    def _of_table(self, profile: SourceProfile, layout: Layout, table: FileTable) -> SourceProfile:
         """The profile of a table of files, with what these declare."""
         names = {name: each for (uri, name), each in self.tables.items()
                  if uri == layout.files[-1].uri}  # fmt: skip
@@ -327,19 +327,14 @@ class _Look:
             for column in profile.columns
             if column.type == STRING and column.values.columns
         ]
-        return replace(
+        profile = replace(
             profile,
             format_options=table.options,
             notes=(NO_HEADER,) * is_numbered
             + (GUESSED_HEADER,) * is_guess
             + (*filter(None, notes),),
-            primary_key=table.primary_key,
-            foreign_keys=tuple(
-                ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
-                for key in table.foreign_keys
-                if key.parent in names
-            ),
         )
+        return _with_keys(profile, table, names)
 
     def table(self, table: TableFolder, budget: int) -> SourceProfile:
         """The profile of a table of Delta or Iceberg."""
@@ -403,15 +398,18 @@ def _of_database(
     """The profile of a table, whose foreign keys name profiles."""
     origin = DatabaseTable(address, table.reference)
     profile = typedfiles.profile_rows(names[table.reference], origin, table, scratch)
-    return replace(
-        profile,
-        primary_key=table.primary_key,
-        foreign_keys=tuple(
-            ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
-            for key in table.foreign_keys
-            if key.parent in names
-        ),
+    return _with_keys(profile, table, names)
+
+
+def _with_keys(
+    profile: SourceProfile, table: FileTable | ReadTable, names: Mapping[str, str]
+) -> SourceProfile:
+    keys = (
+        ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
+        for key in table.foreign_keys
+        if key.parent in names
     )
+    return replace(profile, primary_key=table.primary_key, foreign_keys=tuple(keys))
 
 
 def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:

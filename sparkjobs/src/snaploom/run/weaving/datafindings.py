@@ -4,6 +4,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 
 from snaploom.errors import SnaploomError, SourceError, StorageError
@@ -53,10 +54,11 @@ def snapshot_findings(
     sources = {node.field_name: node.source for node in tree.nodes}
     keys = {node.field_name: node.relationship for node in tree.nodes}
     time = format_instant(record.time)
+    finding = partial(DataFinding, first=time, last=time)
     again = f"snaploom restate {bundle.output.name} -f FILES --time {time} --acknowledge-readers"
     if not record.rows:
-        yield _finding(
-            DataFindingKind.EMPTY, tree.root.source, "", 1, time, samples=(time,),
+        yield finding(
+            kind=DataFindingKind.EMPTY, source=tree.root.source, count=1, samples=(time,),
             fix=f"if it should have some, write its files again, then {again}",
         )  # fmt: skip
     for join in record.joins:
@@ -75,9 +77,9 @@ def snapshot_findings(
             if join.beyond_tolerance:
                 late = f"{join.beyond_tolerance:,} beyond the tolerance"
                 about = f"{about}; {late}" if about else late
-            yield _finding(
-                DataFindingKind.UNMATCHED, source, join.child, join.unmatched, time, of=join.in_,
-                left=left, samples=samples, about=about, fix=fix,
+            yield finding(
+                kind=DataFindingKind.UNMATCHED, source=source, field_name=join.child, left=left,
+                count=join.unmatched, of=join.in_, samples=samples, about=about, fix=fix,
             )  # fmt: skip
         nulls = {
             DataFindingKind.NULL_KEYS: join.null_keys,
@@ -85,15 +87,15 @@ def snapshot_findings(
         }
         for kind, count in nulls.items():
             if count > 0:
-                yield _finding(
-                    kind, source, join.child, count, time, of=join.in_, left=left,
-                    fix=f"write what is missing in {left}; {right}",
+                yield finding(
+                    kind=kind, source=source, field_name=join.child, left=left, count=count,
+                    of=join.in_, fix=f"write what is missing in {left}; {right}",
                 )  # fmt: skip
     for one in record.excluded:
         if one.reason is ExclusionReason.SNAPSHOT_MISSING:
-            source = sources.get(one.field_name, "")
-            yield _finding(
-                DataFindingKind.MISSING, source, one.field_name, 1, time, samples=(time,),
+            yield finding(
+                kind=DataFindingKind.MISSING, source=sources.get(one.field_name, ""),
+                field_name=one.field_name, count=1, samples=(time,),
                 fix=f"deliver it, or lengthen snapshot.timeBefore there; then {again}",
             )  # fmt: skip
 
@@ -132,7 +134,10 @@ def column_findings(
         ):
             names = [there[name] for name in there if name not in other]
             if names:
-                yield _finding(kind, node.source, node.field_name, len(names), at, samples=names)
+                yield DataFinding(
+                    kind=kind, source=node.source, field_name=node.field_name, count=len(names),
+                    first=at, last=at, samples=tuple(names[:MOST_DATA_SAMPLES]),
+                )  # fmt: skip
 
 
 def newest_columns(folder: Folder, tree: JoinTree, time: EpochNanos) -> tuple[DataFinding, ...]:
@@ -282,25 +287,6 @@ def _of_times(
     return DataFinding(
         kind=kind, source=source, field_name=field_name, count=count or len(times), samples=shown,
         snapshots=0, about=about, fix=fix,
-    )  # fmt: skip
-
-
-def _finding(
-    kind: DataFindingKind,
-    source: str,
-    field_name: str,
-    count: int,
-    time: str,
-    *,
-    of: int | None = None,
-    left: str = "",
-    samples: Iterable[str] = (),
-    about: str = "",
-    fix: str = "",
-) -> DataFinding:
-    return DataFinding(
-        kind=kind, source=source, field_name=field_name, left=left, count=count, of=of, first=time,
-        last=time, samples=tuple(samples)[:MOST_DATA_SAMPLES], about=about, fix=fix,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import csv
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
+from snaploom.files.measured import names_of
 from snaploom.policy.fileformats import NULL_TEXT
 from snaploom.sources.files.csv import (
     CsvDialect,
@@ -86,15 +87,6 @@ def values_of(line: str, dialect: CsvDialect | None) -> tuple[str, ...] | None:
     return tuple(next(reader))
 
 
-def column_names(header: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns as Spark makes them of a header, where one is empty or stands twice."""
-    times = Counter(fold_case(name) for name in header)
-    return tuple(
-        f"_c{place}" if not name else f"{name}{place}" if times[fold_case(name)] > 1 else name
-        for place, name in enumerate(header)
-    )
-
-
 def fields_of(
     header: Sequence[str], wanted: spark_types.StructType
 ) -> tuple[spark_types.StructField | None, ...]:
@@ -103,7 +95,7 @@ def fields_of(
     Blanks around names do not count where nothing else has the name.
     """
     by_name, by_text = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
-    for place, (name, text) in enumerate(zip(column_names(header), header, strict=True)):
+    for place, (name, text) in enumerate(zip(names_of(header), header, strict=True)):
         by_name[fold_case(name)].append(place)
         by_text[fold_case(text).strip()].append(place)
     exact = {place for each in wanted.fields for place in by_name.get(fold_case(each.name), ())}
@@ -349,7 +341,7 @@ class CsvFiles:
     def headers(self, uris: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """The names of columns in files whose columns are matched by names."""
         return {
-            uri: column_names(form.header)
+            uri: names_of(form.header)
             for form, some in self.forms(uris).items()
             if form.header is not None
             for uri in some
@@ -403,7 +395,7 @@ class CsvFiles:
             reader = self.reader(form.layout.options)
             return (reader if wanted is None else reader.schema(wanted)).load(paths)
         found = self._fields(form, wanted, uris)
-        names = column_names(form.header)
+        names = names_of(form.header)
         options = dict(form.layout.options)
         if names != form.header:  # of which Spark knows no name to compare
             options["enforceSchema"] = "true"
@@ -439,7 +431,7 @@ class CsvFiles:
 
     def _own_schema(self, form: CsvForm, uris: Sequence[str]) -> spark_types.StructType:
         assert form.header is not None
-        names = column_names(form.header)
+        names = names_of(form.header)
         types: list[spark_types.DataType] = [spark_types.StringType()] * len(names)
         given = {name.casefold(): value.lower() for name, value in self.options.items()}
         if given.get("inferschema") == "true":
@@ -481,7 +473,7 @@ class CsvFiles:
                 found=f"{error} in {', '.join(form.header)} of {uris[0]}",
                 expected="every name once, with regard to neither case nor blanks around it",
                 hint="declare schemaFields with the names by which they differ: "
-                f"{', '.join(column_names(form.header))}; or write the file with others; "
+                f"{', '.join(names_of(form.header))}; or write the file with others; "
                 'formatOptions enforceSchema: "true" takes columns by their place',
             ) from None
 
@@ -515,26 +507,24 @@ def column_remarks(
 
     `columns` are those of files, by their URIs, and `number` is that of all files.
     """
-    missing, further = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    found = defaultdict[tuple[str, str], list[str]](list)
     known = {fold_case(name.strip()): name for name in wanted}
     for uri, names in columns.items():
         own = {fold_case(name.strip()): name for name in names}
-        for name in known.keys() - own.keys():
-            missing[known[name]].append(uri)
-        for name in own.keys() - known.keys():
-            further[own[name]].append(uri)
-    for name, uris in sorted(missing.items()):
-        yield (
-            f"-{fold_case(name)}",
-            f"{len(uris)} of {number} files have no column `{name}`, which is NULL in their rows: "
-            f"{shown(uris)}",
-        )
-    for name, uris in sorted(further.items()):
-        yield (
-            f"+{fold_case(name)}",
-            f"{len(uris)} of {number} files have a column `{name}`, which is not read since "
-            f"schemaFields does not declare it: {shown(uris)}",
-        )
+        for folded, name in known.items():
+            found["-", name] += [uri] * (folded not in own)
+        for folded, name in own.items():
+            found["+", name] += [uri] * (folded not in known)
+    for (mark, name), uris in found.items():
+        if uris:
+            differs = (
+                f"have no column `{name}`, which is NULL in their rows"
+                if mark == "-"
+                else f"have a column `{name}`, which is not read since schemaFields does not "
+                "declare it"
+            )
+            about = f"{len(uris)} of {number} files {differs}: {shown(uris)}"
+            yield f"{mark}{fold_case(name)}", about
 
 
 def common_schema(schemas: Sequence[spark_types.StructType]) -> spark_types.StructType:

@@ -248,7 +248,7 @@ def names_beside(
     than one folder.
     """
     known = [_reversed_steps(glob) for glob in every]
-    mine, rest = dict[tuple[str, str], ListedFile](), list[ListedFile]()
+    read, rest = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
     for glob in globs:
         folder = glob.rstrip("/").rpartition("/")[0]
         own, steps = _reversed_steps(glob), _steps(f"{folder}/*")
@@ -256,21 +256,19 @@ def names_beside(
             return "", ()
         found = _matches("", steps) if steps else others.matches(f"{folder}/*", "")
         for file in islice(found, MOST_BESIDE):
-            if file.folder or is_no_data(file.name):
-                continue
-            if _is_matched(file.uri, own):
-                mine[_split(file.uri)] = file
-            elif not any(_is_matched(file.uri, each) for each in known):
-                rest.append(file)
-    copied = {stem for stem, _ in mine}
-    endings = {ending for _, ending in mine} | {e for each in known_formats() for e in each.endings}
-    forms = {_form(file.name) for file in mine.values()}
-    alike = sorted(
-        file.name for file in rest
-        if any(_is_alike(_form(file.name), form) for form in forms)
-        for stem, ending in [_split(file.uri)] if stem not in copied and ending in endings
+            if not file.folder and not is_no_data(file.name):
+                names = normal_uri(file.uri).split("/")[::-1]
+                is_own = _are_matched(names, own)
+                if is_own or not any(_are_matched(names, each) for each in known):
+                    stem, _, ending = _PACKED.sub("", file.uri.casefold()).rpartition(".")
+                    (read if is_own else rest)[stem, ending] = file.name
+    endings = {ending for _, ending in read} | {e for each in known_formats() for e in each.endings}
+    forms, copied = {_form(stem) for stem, _ in read}, {stem for stem, _ in read}
+    alike = (
+        name for (stem, ending), name in rest.items()
+        if stem not in copied and ending in endings and _is_like_one(_form(stem), forms)
     )  # fmt: skip
-    return max((file.name for file in mine.values()), default=""), tuple(alike)
+    return max(read.values(), default=""), tuple(sorted(alike))
 
 
 def _reversed_steps(glob: str) -> list[str]:
@@ -279,27 +277,22 @@ def _reversed_steps(glob: str) -> list[str]:
     return [] if _ONLY_HADOOP.search(_KNOWN.sub("", glob)) else plain.split("/")[::-1]
 
 
-def _is_matched(uri: str, steps: Sequence[str]) -> bool:
-    names = normal_uri(uri).split("/")[::-1]
+def _are_matched(names: Sequence[str], steps: Sequence[str]) -> bool:
     return len(names) == len(steps) and all(map(fnmatchcase, names, steps))
 
 
-def _split(text: str) -> tuple[str, str]:
-    """A name or URI and its ending, without that by which it is packed, in small letters."""
-    stem, _, ending = _PACKED.sub("", text.casefold()).rpartition(".")
-    return stem, ending
-
-
-def _form(name: str) -> str:
+def _form(stem: str) -> str:
     """The letters of a name, with # for numbers."""
-    stem, _ = _split(name)
-    return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), stem)
+    name = stem.rpartition("/")[2]
+    return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), name)
 
 
-def _is_alike(form: str, known: str) -> bool:
-    """Whether a name differs in separators, or has more behind the number."""
-    is_same = form.replace("#", "") == known.replace("#", "")
-    return is_same or ("#" in known and form.startswith(known))
+def _is_like_one(form: str, known: Iterable[str]) -> bool:
+    """Whether a name differs from one in separators, or has more behind the number."""
+    return any(
+        form.replace("#", "") == each.replace("#", "") or ("#" in each and form.startswith(each))
+        for each in known
+    )
 
 
 def escape_glob(uri: str) -> str:
