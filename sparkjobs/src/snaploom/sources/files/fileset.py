@@ -32,12 +32,7 @@ from snaploom.sources.files.checks import FileChecks, TypedFiles, choose_scan, o
 from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles, column_remarks
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import (
-    SHOWN,
-    CapturedFile,
-    FileListing,
-    shown,
-)
+from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
 from snaploom.sources.files.values import Records, ValueChecks, cut
 from snaploom.sources.prefix import (
     Capture,
@@ -401,8 +396,7 @@ class FileSet:
         place = f"{f'line {line} of ' if line else ''}{unquote(url)}"
         bad = (f for f in strict.fields if row[f.name] is None and found.get(f.name) is not None)
         for column in bad:
-            text = str(found[column.name])
-            quoted = json.dumps(text, ensure_ascii=False)
+            text, quoted = str(found[column.name]), json.dumps(str(found[column.name]))
             is_text = not self.format.has_headers and quoted in record  # "1" is no number of JSON
             return self._unfit(place, column, quoted if is_text else text)
         return SourceNotReadable(
