@@ -157,15 +157,7 @@ def _plan_status(observed: decision.ObservedOutput, before: PlanStatus | None) -
     if not plan.is_valid:
         return None
     joins = [
-        PlannedJoin(
-            number=node.number,
-            field_name=node.field_name,
-            source=node.source,
-            parent=node.parent,
-            relationship=node.relationship,
-            depth=node.depth,
-            group_by=node.group_by,
-        )
+        PlannedJoin.model_validate(node, from_attributes=True)
         for node in plan.tree.joins[:MOST_JOINS]
     ]
     deepest = max((node.depth for node in plan.tree.joins), default=0)

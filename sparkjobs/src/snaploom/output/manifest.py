@@ -68,14 +68,7 @@ def store_model(store: ObjectStore, nodes: tuple[entries.ModelNode, ...]) -> str
 def model_nodes(tree: JoinTree) -> tuple[entries.ModelNode, ...]:
     """The tree as the manifest keeps it."""
     return tuple(
-        entries.ModelNode(
-            field_name=node.field_name,
-            parent=node.parent,
-            group_by=node.group_by,
-            source=node.source,
-            relationship=node.relationship,
-        )
-        for node in tree.nodes
+        entries.ModelNode.model_validate(node, from_attributes=True) for node in tree.nodes
     )
 
 

@@ -157,7 +157,7 @@ def facts_of(description: Description, report: IndexReport | None = None) -> Ind
         state=state.phase,
         files=None
         if coverage is None
-        else IndexedFiles(indexed=coverage.indexed, stale=coverage.stale, missing=coverage.missing),
+        else IndexedFiles.model_validate(coverage, from_attributes=True),
         bytes=description.bytes,
         last_refreshed=None if newest == NEVER else format_instant(newest),
         done=() if report is None else _bounded(report.done),

@@ -94,7 +94,7 @@ def folder_findings(output: OutputDataset) -> Findings:
     partitioned = folder.snapshot_format.hive_partitioned
     zone = partitioned.output_timezone if partitioned else "UTC"
     return (
-        *_absolute(output),
+        *_absolute(output, f"{FOLDER}.folderUri", output.spec.output_folder.folder_uri),
         *_checkpoints(output),
         *zone_findings(zone, output, f"{FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
         *_readable(output),
@@ -102,18 +102,15 @@ def folder_findings(output: OutputDataset) -> Findings:
     )
 
 
-def _absolute(output: OutputDataset) -> Iterator[Finding]:
-    uri = output.spec.output_folder.folder_uri
-    steps = {".", ".."} & set(uri.split("/"))
-    if _ABSOLUTE.match(uri) and not steps:
-        return
-    yield output.finding(
-        "SL173",
-        f"{FOLDER}.folderUri",
-        "the folder must be absolute, without `.` and `..`",
-        found=uri,
-        expected="/folder/ or scheme://bucket/folder/",
-    )
+def _absolute(output: OutputDataset, path: str, uri: str) -> Iterator[Finding]:
+    if not _ABSOLUTE.match(uri) or {".", ".."} & set(uri.split("/")):
+        yield output.finding(
+            "SL173",
+            path,
+            "the folder must be absolute, without `.` and `..`",
+            found=uri,
+            expected="/folder/ or scheme://bucket/folder/",
+        )
 
 
 def _checkpoints(output: OutputDataset) -> Iterator[Finding]:
@@ -121,23 +118,20 @@ def _checkpoints(output: OutputDataset) -> Iterator[Finding]:
     if uri is None:
         return
     path = "spec.run.checkpointUri"
-    if not _ABSOLUTE.match(uri) or {".", ".."} & set(uri.split("/")):
-        code, message = "SL173", "the folder must be absolute, without `.` and `..`"
-        expected = "/folder/ or scheme://bucket/folder/"
-    else:
-        own = comparable_folder(output.spec.output_folder.folder_uri)
-        place = comparable_folder(uri)
-        if not place.startswith(own) and not own.startswith(place):
-            return
-        code, message = "SL174", "checkpoints would lie in the output's folder, or around it"
-        expected = "a folder apart from the output's"
-    yield output.finding(
-        code,
-        path,
-        message,
-        found=uri,
-        expected=expected,
-    )
+    wrong = tuple(_absolute(output, path, uri))
+    yield from wrong
+    if wrong:
+        return
+    own = comparable_folder(output.spec.output_folder.folder_uri)
+    place = comparable_folder(uri)
+    if place.startswith(own) or own.startswith(place):
+        yield output.finding(
+            "SL174",
+            path,
+            "checkpoints would lie in the output's folder, or around it",
+            found=uri,
+            expected="a folder apart from the output's",
+        )
 
 
 def _readable(output: OutputDataset) -> Iterator[Finding]:

@@ -65,7 +65,10 @@ def show_descriptions(reports: Sequence[IndexReport], form: OutputForm) -> None:
 
 def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
     """Indexes, one line each."""
-    reports = [IndexReport(_label(each), (), each) for each in descriptions]
+    reports = [
+        IndexReport(each.definition.target.label if each.definition else each.uri, (), each)
+        for each in descriptions
+    ]
     if form is OutputForm.JSON:
         print_json([document(report) for report in reports])
         return
@@ -105,13 +108,6 @@ def _covered(description: Description) -> str:
     if coverage.gone:
         parts.append(f"{coverage.gone:,} gone")
     return ", ".join(parts)
-
-
-def _label(description: Description) -> str:
-    definition = description.definition
-    return (
-        description.uri if definition is None else definition.target.table or definition.target.uri
-    )
 
 
 def document(report: IndexReport) -> JsonValue:

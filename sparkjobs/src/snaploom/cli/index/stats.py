@@ -139,7 +139,7 @@ def _by_count(usage: Usage) -> list[tuple[str, int]]:
 
 def _label(used: UsedIndex) -> str:
     definition = used.state.definition
-    return used.uri if definition is None else definition.target.table or definition.target.uri
+    return used.uri if definition is None else definition.target.label
 
 
 def _instant(time: EpochNanos) -> str | None:

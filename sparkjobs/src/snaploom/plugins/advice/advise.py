@@ -94,7 +94,7 @@ def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progres
     advice = advise(Observed(definition, rows, listed.num_rows, sample), queries)
     doubts = dict.fromkeys((*log.doubts, *(doubt for query in queries for doubt in query.doubts)))
     return Report(
-        target=target.target.table or target.target.uri,
+        target=target.target.label,
         advice=advice,
         files=listed.num_rows,
         seen_files=rows.num_rows,

@@ -208,6 +208,6 @@ def _quoted(name: str) -> str:
 
 
 def _name(target: Target) -> str:
-    last = (target.table or target.uri).rsplit("/", 1)[-1]
+    last = target.label.rsplit("/", 1)[-1]
     plain = re.sub(r"[^a-z0-9]+", "-", last.lower()).strip("-")
     return f"{plain[:200] or 'advised'}-skipping"

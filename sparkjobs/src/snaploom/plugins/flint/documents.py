@@ -231,7 +231,7 @@ def metadata_of(
         for shown in indexes
     ]
     return metadata.FlintMetadata(
-        source=definition.target.table or definition.target.uri,
+        source=definition.target.label,
         columns=tuple(columns),
         name=name,
         options=dict(definition.properties),

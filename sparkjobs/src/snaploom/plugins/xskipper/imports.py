@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import cast
 
@@ -44,6 +45,7 @@ from snaploom.skipping.indexes.valueset import DEFAULT_LIMIT, MOST
 from snaploom.skipping.lifecycle import declaration
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
+    Import,
     Imported,
     ImportResult,
     Written,
@@ -378,7 +380,7 @@ def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:
         raise IndexNotPossible(
             "the metadata are about another table",
             found=layout.table_identifier,
-            expected=target.table or target.uri,
+            expected=target.label,
             hint="name the metadata of this table, or the table that they are about",
         )
 
@@ -396,23 +398,6 @@ def _taken(store: IndexStore) -> IndexAlreadyExists:
 # Finding, importing and exporting metadata stores of Xskipper: `lifecycle.interchange` for them.
 
 _CATALOG = "spark_catalog."
-
-
-@dataclass(frozen=True)
-class FoundStore:
-    """Implementation of the port `FoundMetadata`."""
-
-    metadata: StoredMetadata
-
-    def import_into(
-        self,
-        store: IndexStore,
-        target: declaration.IndexableTarget,
-        *,
-        is_trusted: bool,
-        progress: declaration.Progress,
-    ) -> ImportResult:
-        return import_index(store, target, self.metadata, is_trusted=is_trusted, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -434,13 +419,19 @@ class XskipperInterchange:
         properties: CatalogProperties,
         opened: Callable[[str], ObjectStore],
         keys: ParquetKeys | None,
-    ) -> FoundStore:
+        *,
+        is_trusted: bool,
+        progress: declaration.Progress,
+    ) -> Import:
         folders = _folders(target, directory, properties)
         for folder in folders:
             try:
-                return FoundStore(XskipperDirectory(opened(folder), keys).read())
+                metadata = XskipperDirectory(opened(folder), keys).read()
             except IndexNotFound:
                 continue
+            return partial(
+                import_index, metadata=metadata, is_trusted=is_trusted, progress=progress
+            )
         raise IndexNotFound(
             "there is no metadata store",
             found=f"no Parquet files in {' or '.join(folders)}",

@@ -263,12 +263,7 @@ class RunRecord:
         """Files of ended snapshots are removed, or wait."""
         if not swept.files and not swept.waiting:
             return
-        self.collected = CollectedFiles(
-            snapshots=swept.snapshots,
-            files=swept.files,
-            bytes=swept.bytes,
-            waiting=swept.waiting,
-        )
+        self.collected = CollectedFiles.model_validate(swept, from_attributes=True)
         if swept.files:
             self._emit(runevents.FilesCollected(self.collected))
 

@@ -123,6 +123,11 @@ class Target:
     options: tuple[tuple[str, str], ...] = ()
     """Reader options in order of their names."""
 
+    @property
+    def label(self) -> str:
+        """The table, or the location of files that are none."""
+        return self.table or self.uri
+
 
 @dataclass(frozen=True)
 class ReaderFingerprint:
@@ -212,7 +217,7 @@ class SkippingDefinition:
     def why_outdated(self) -> str:
         """Indexes that no query uses before they are rebuilt, and how; empty if there are none."""
         labels = ", ".join(index.label for index in self.indexes if index.is_outdated)
-        where = self.target.table or self.target.uri
+        where = self.target.label
         return labels and (
             f"{labels}: an older Snaploom did not distinguish all expressions, so no query uses "
             f"it: build it again with `snaploom index refresh {where}`"

@@ -90,32 +90,12 @@ class CatalogProperties:
     database: Mapping[str, str] = field(default_factory=dict)
 
 
-class FoundMetadata(Protocol):
-    """A metadata store that was read."""
+Import = Callable[[IndexStore, IndexableTarget], ImportResult]
+"""Makes a new index from a metadata store that was read, in one commit.
 
-    def import_into(
-        self,
-        store: IndexStore,
-        target: IndexableTarget,
-        *,
-        is_trusted: bool,
-        progress: Progress,
-    ) -> ImportResult:
-        """Make a new index from it, in one commit.
-
-        Args:
-            store: store of the index.
-            target: target of the metadata.
-            is_trusted: whether values are believed; without, each row is compared with its file.
-                Rows about files that are not there as they were are never taken.
-            progress: called for files compared.
-
-        Raises:
-            IndexAlreadyExists: the target has an index.
-            IndexNotPossible: the metadata are about another table, or no index or no row of theirs
-                can be taken over; nothing is left.
-            KeyUnavailable: they are encrypted, and a key is unavailable.
-        """
+Raises `IndexAlreadyExists`, `KeyUnavailable`, and `IndexNotPossible` if the metadata are about
+another table, or no index or no row of theirs can be taken over; nothing is left then.
+"""
 
 
 class Interchange(Protocol):
@@ -135,7 +115,10 @@ class Interchange(Protocol):
         properties: CatalogProperties,
         opened: Callable[[str], ObjectStore],
         keys: ParquetKeys | None,
-    ) -> FoundMetadata:
+        *,
+        is_trusted: bool,
+        progress: Progress,
+    ) -> Import:
         """The metadata store of a target.
 
         Args:
@@ -145,6 +128,9 @@ class Interchange(Protocol):
             properties: of the target's table.
             opened: opens a folder.
             keys: for encrypted stores.
+            is_trusted: whether values are believed; without, each row is compared with its file.
+                Rows about files that are not there as they were are never taken.
+            progress: called for files compared.
 
         Raises:
             IndexNotFound: there is none.

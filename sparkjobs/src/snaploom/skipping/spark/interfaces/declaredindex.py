@@ -29,7 +29,7 @@ from snaploom.skipping.lifecycle.declaration import (
 )
 from snaploom.skipping.lifecycle.interchange import (
     CatalogProperties,
-    FoundMetadata,
+    Import,
     interchange,
     registered_interchange,
 )
@@ -45,8 +45,8 @@ _CATALOG = "spark_catalog."
 
 
 def find_metadata(
-    spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
-) -> FoundMetadata:
+    spark: SparkSession, target: Target, directory: str, *, is_trusted: bool, progress: Progress
+) -> Import:
     """Find the metadata store of a target in a folder or, if that is empty, by properties."""
     known = interchange()
     is_named = directory or not target.table
@@ -54,7 +54,15 @@ def find_metadata(
         CatalogProperties() if is_named else _properties(spark, target.table, known.property_names)
     )
     opened = partial(open_store, create=False, others=hadoop_stores(spark))
-    return known.find(target, directory, properties, opened, keys)
+    return known.find(
+        target,
+        directory,
+        properties,
+        opened,
+        known_keys(spark),
+        is_trusted=is_trusted,
+        progress=progress,
+    )
 
 
 def base_of_properties(spark: SparkSession, table: str) -> str:

@@ -70,11 +70,9 @@ class SkippingIndexes:
         ignore_if_exists: bool = False,
     ) -> StoredState:
         """Declare an index; nothing is indexed before the first refresh."""
-        target = self.target(subject)
-        declaration, base = self._placed(declaration, place or StorePlace(self.location))
-        refuse_problems(declaration, target)
+        where = place or StorePlace(self.location)
+        target, declaration, store = self._declared(subject, declaration, where)
         warn_of_unasked(target, declaration.indexes)
-        store = base.index(target.target.uri)
         return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
 
     def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
@@ -97,20 +95,15 @@ class SkippingIndexes:
         self, subject: Subject, declaration: Declaration, place: StorePlace
     ) -> declaredindex.Application:
         """Plan `apply`."""
-        target = self.target(subject)
-        declaration, base = self._placed(declaration, place)
-        refuse_problems(declaration, target)
-        return declaredindex.plan_application(base.index(target.target.uri), target, declaration)
+        target, declaration, store = self._declared(subject, declaration, place)
+        return declaredindex.plan_application(store, target, declaration)
 
     def apply(
         self, subject: Subject, declaration: Declaration, place: StorePlace
     ) -> declaredindex.Application:
         """Bring an index to its declaration, and refresh stale rows; returns the steps done."""
-        target = self.target(subject)
-        declaration, base = self._placed(declaration, place)
-        refuse_problems(declaration, target)
+        target, declaration, store = self._declared(subject, declaration, place)
         warn_of_unasked(target, declaration.indexes)
-        store = base.index(target.target.uri)
         application = declaredindex.plan_application(store, target, declaration)
         declaredindex.apply(store, target, application, self.progress)
         return application
@@ -185,7 +178,9 @@ class SkippingIndexes:
             is_trusted: whether values are believed; without, each row is compared with its file.
         """
         target = self.target(subject)
-        metadata = declaredindex.find_metadata(self.spark, target.target, directory, self.keys)
+        found = declaredindex.find_metadata(
+            self.spark, target.target, directory, is_trusted=is_trusted, progress=self.progress
+        )
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
             raise errors.IndexNotPossible(
@@ -198,7 +193,7 @@ class SkippingIndexes:
         state = store.read()
         if state.definition is not None and state.exists:
             require_owner(state.definition, self.acting_for)
-        return metadata.import_into(store, target, is_trusted=is_trusted, progress=self.progress)
+        return found(store, target)
 
     def target(self, subject: Subject) -> SparkTarget:
         """Files that a subject names."""
@@ -247,7 +242,10 @@ class SkippingIndexes:
     def _base(self, location: str) -> IndexBase:
         return open_base(location, self.keys, hadoop_stores(self.spark))
 
-    def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
+    def _declared(
+        self, subject: Subject, declaration: Declaration, place: StorePlace
+    ) -> tuple[SparkTarget, Declaration, IndexStore]:
+        target = self.target(subject)
         location = self._location(place)
         placed = declaredindex.in_place(declaration, location)
         declaredindex.refuse_keyless(placed, self.keys)
@@ -259,7 +257,8 @@ class SkippingIndexes:
                 expected="a folder",
                 hint="name a folder as the location",
             )
-        return placed, base
+        refuse_problems(placed, target)
+        return target, placed, base.index(target.target.uri)
 
     def _of(self, subject: Subject) -> IndexStore:
         if isinstance(subject, TableName):

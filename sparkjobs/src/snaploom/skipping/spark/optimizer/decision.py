@@ -197,7 +197,7 @@ class IndexJudge:
         started = time.perf_counter()
         outcome = IndexOutcome(
             pinned.store.uri,
-            pinned.definition.target.table or pinned.definition.target.uri,
+            pinned.definition.target.label,
             tuple(index.label for index in pinned.definition.indexes),
         )
         definition, unused = usable_part(pinned.definition, question.request)

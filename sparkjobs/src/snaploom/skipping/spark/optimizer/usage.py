@@ -174,10 +174,12 @@ class Statistics:
 
     @property
     def dropped_files(self) -> int:
+        """Files that were not read."""
         return self.files - self.kept_files
 
     @property
     def dropped_bytes(self) -> int:
+        """Bytes that were not read."""
         return self.bytes - self.kept_bytes
 
 
