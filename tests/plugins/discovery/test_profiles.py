@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.plugins.discovery.discover import discover
+from snaploom.plugins.discovery.keys import single_keys
 from snaploom.plugins.discovery.scratch import (
     FILE,
     SNAPSHOT,
@@ -98,3 +99,4 @@ def test_numbers_with_commas_are_text_that_is_noted(tmp_path, values, is_noted):
     (profile,) = discover([str(tmp_path)], "file:///m/").profiles
     note = "kwh is text: its numbers have commas, which a fieldTransformer can replace"
     assert (note in profile.notes) is is_noted
+    assert (("kwh",) in [key.columns for key in single_keys(profile)]) is not is_noted

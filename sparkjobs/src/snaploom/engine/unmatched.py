@@ -133,10 +133,11 @@ def _looked_at(weave: Weave, child: JoinNode, rows: int, seconds: float) -> Unma
     shown = [one for one in misses.values() if len(one.normalize) == 1]
     simple = max((one.rows for one in shown), default=0)
     for several in [one for one in misses.values() if one.rows > simple]:
-        fewer = several.normalize
-        with suppress(PySparkException, Py4JError, SnaploomError):  # all of them are right too
-            fewer = needed_steps(fewer, explained)
-        shown.append(misses[fewer])
+        steps = several.normalize
+        if 3 * (monotonic() - started) < seconds:  # two more queries
+            with suppress(PySparkException, Py4JError, SnaploomError):  # all of them are right too
+                steps = needed_steps(steps, explained)
+        shown.append(misses[steps])
     return UnmatchedRows(
         child=child.field_name,
         rows=rows,

@@ -499,7 +499,8 @@ def typed_texts(
         if nulls:
             null_texts[name] = nulls
             value = f"CASE WHEN c{place} NOT IN ({', '.join(map(text, nulls))}) THEN c{place} END"
-        own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
+        is_key = kind is STRING and why != _WITH_COMMAS  # numbers that measure are none
+        own = f"CAST({value} AS {sql})" if sql else value if is_key else ""
         columns.append((name, kind, own))
         notes += [f"{name} is text{why}"] if why else []
     return columns, null_texts, notes

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import stat
+from calendar import month_abbr, month_name
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
@@ -235,7 +236,8 @@ def _files(statuses: Sequence[ListedFile]) -> Iterator[ListedFile]:
 MOST_BESIDE = 10_000
 """Files of the folders of a glob among which those are looked for that no glob matches."""
 _PACKED = re.compile(r"\.(?:gz|bz2|zst|deflate|snappy|lz4)$")
-_BETWEEN = re.compile(r"[\W\d_]+")
+_MONTHS = "|".join(filter(None, (*month_name, *month_abbr))).casefold()
+_BETWEEN = re.compile(rf"(?:[\W\d_]|(?<![a-z])(?:{_MONTHS})(?![a-z]))+")
 
 
 def names_beside(
@@ -282,7 +284,7 @@ def _are_matched(names: Sequence[str], steps: Sequence[str]) -> bool:
 
 
 def _form(stem: str) -> str:
-    """The letters of a name, with # for numbers."""
+    """The letters of a name, with # for numbers and dates."""
     name = stem.rpartition("/")[2]
     return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), name)
 
