@@ -218,7 +218,7 @@ def test_file_that_no_source_reads_is_named_with_what_to_do(sold: Sold) -> None:
         late.unlink()
 
 
-def test_findings_about_data_say_what_to_do(sold: Sold, tmp_path: Path) -> None:
+def test_findings_about_data_have_a_fix(sold: Sold, tmp_path: Path) -> None:
     shop = Shop(tmp_path, deepcopy(sold.shop.documents))
     shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/fixed/")
     joined = shop.raw("wide")["spec"]["dataModel"]["otherDataSources"]

@@ -262,10 +262,9 @@ class DataFinding(ApiModel):
     def __str__(self) -> str:
         is_role = self.field_name not in ("", self.source)
         where = f"{self.field_name} ({self.source})" if is_role else self.source
-        noun = _NOUNS.get(self.kind, "snapshot")
-        many = f"{self.count:,} {noun}{'' if self.count == 1 else 's'}"
-        rows = f"{self.count:,}" + (f" of {self.of:,}" if self.of is not None else "")
-        text = _DATA_TEXTS[self.kind].format(many=many, rows=rows, left=self.left)
+        number, s = f"{self.count:,}", "" if self.count == 1 else "s"
+        rows = number if self.of is None else f"{number} of {self.of:,}"
+        text = _DATA_TEXTS[self.kind].format(number=number, s=s, rows=rows, left=self.left)
         # Keys may be empty, or have blanks around them, or be of several columns.
         plain = (f"'{s}'" if not s or s != s.strip() or ", " in s else s for s in self.samples)
         shown = ", ".join(plain) + (", ..." if self.count > len(self.samples) else "")
@@ -281,22 +280,17 @@ class DataFinding(ApiModel):
         return (f"data    {self}", *([f"        fix: {self.fix}"] if self.fix else ()))
 
 
-_NOUNS = {
-    DataFindingKind.NEW_COLUMNS: "column",
-    DataFindingKind.GONE_COLUMNS: "column",
-    DataFindingKind.UNREAD: "file",
-}
 _DATA_TEXTS = {
     DataFindingKind.UNMATCHED: "{rows} rows of {left} have no match in it",
     DataFindingKind.NULL_KEYS: "{rows} rows of {left} have NULL as its key, and no match",
     DataFindingKind.NULL_TIMES: "{rows} rows of {left} have no time, and no match in it",
-    DataFindingKind.EMPTY: "{many} without rows",
-    DataFindingKind.MISSING: "{many} missing",
-    DataFindingKind.NEVER_DUE: "{many} never published",
-    DataFindingKind.CHANGED: "{many} changed after publication",
-    DataFindingKind.UNREAD: "{many} read by no source",
-    DataFindingKind.NEW_COLUMNS: "{many} new",
-    DataFindingKind.GONE_COLUMNS: "{many} gone",
+    DataFindingKind.EMPTY: "{number} snapshot{s} without rows",
+    DataFindingKind.MISSING: "{number} snapshot{s} missing",
+    DataFindingKind.NEVER_DUE: "{number} snapshot{s} never published",
+    DataFindingKind.CHANGED: "{number} snapshot{s} changed after publication",
+    DataFindingKind.UNREAD: "{number} file{s} read by no source",
+    DataFindingKind.NEW_COLUMNS: "{number} column{s} new",
+    DataFindingKind.GONE_COLUMNS: "{number} column{s} gone",
 }
 
 
