@@ -523,7 +523,8 @@ def beside(folder: Path, names: str, glob: str, *others: str) -> list[str]:
         "sales_20240505.csv", "sales-2024-05-05.csv", "sales_2024-05-05.CSV",
         "Sales_2024-05-05.csv",
         "sales_2024-05-05.csv.gz", "sales_5.5.2024.csv", "sales_2024-05-05_final.csv", "sales.csv",
-        "sales_2024-05-05T10.csv", "sales_05-May-2024.csv", "sales_2024-05-05.json", "sales_2024-05-05.xlsx",
+        "sales_2024-05-05T10.csv", "sales_05-May-2024.csv", "sales_2024-05-05.json",
+        "sales_2024-05-05.xlsx",
     ],
 )  # fmt: skip
 def test_a_file_of_another_form_is_found(tmp_path: Path, name: str) -> None:
