@@ -1,6 +1,7 @@
 """Parents of columns: chosen together, never silently where two are close."""
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,12 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
             "calls.region_id",
         ),
         ({"tipo_carga": "id_tipo,x%3 5", "envios": "no,id_tipo%5 400"}, "envios.id_tipo"),
+        (
+            {"clientes": "id,x%3 90", "pagos": "no,id_cliente_anual%90 400"},
+            "pagos.id_cliente_anual",
+        ),
+        ({"munt_dim": "munt_sleutel,x%3 8", "koersen": "no,munt_sleutel%8 400"}, ""),
+        ({"shop_dimension": "id,x%3 90", "visits": "no,shop_id%90 400"}, ""),
         # Numbers that begin as those of another table do, and some that merely overlap.
         (
             {"nurses": "nurse_id+9000,x%3 90", "retired_nurses": "nurse_id+9000,y%3 40"},
@@ -479,13 +486,29 @@ def test_a_number_beside_the_name_of_a_table_is_no_reference(tmp_path: Path, col
     assert links(result) == set()
 
 
-def test_a_copy_of_a_register_is_no_parent(tmp_path: Path) -> None:
-    result = found(
-        tmp_path,
-        stores="store_id,size%3,floor%2 40", stores_old="store_id,size%3,floor%2 40",
-        visits="visit_no,store_id%40 90",
-    )  # fmt: skip
+@pytest.mark.parametrize("copy", ["stores_old", "stg_stores"])
+def test_a_copy_of_a_register_is_no_parent(tmp_path: Path, copy: str) -> None:
+    columns = "store_id,size%3,floor%2 40"
+    tables = {"stores": columns, copy: columns, "visits": "visit_no,store_id%40 90"}
+    result = found(tmp_path, **tables)
     assert links(result) == {"visits.store_id > stores.store_id"}
+
+
+def test_a_date_refers_to_a_calendar_by_a_guess_whatever_that_is_called(tmp_path: Path) -> None:
+    data = write_tables(tmp_path / "data", loans="loan_no,due_date_key%80 300")
+    days = (f"{n + 1},{date(2026, 1, 1) + timedelta(n)}\n" for n in range(80))
+    (data / "kalender.csv").write_text("kalender_key,iso\n" + "".join(days))
+    result = discover([str(data)], "file:///m/")
+    assert links(result) == {"loans.due_date_key > kalender.kalender_key"}
+    assert [guess.what for guess in result.guesses] == ["loans.due_date_key refers to"]
+
+
+def test_sums_with_a_key_of_which_a_part_refers_to_nothing_are_no_parent(tmp_path: Path) -> None:
+    sales = "sale_no,store_id%7,item_id%9,paid%2 500"
+    monthly = "store_id%7,item_id%9,paid%5 63"
+    result = found(tmp_path, stores="id,x%3 7", monthly=monthly, sales=sales)
+    (one,) = (each for each in result.guesses if "sales.(" in each.what)
+    assert one.chosen == "nothing"
 
 
 def test_nested_arrays_are_bounded_by_the_product_of_their_rows(tmp_path: Path) -> None:

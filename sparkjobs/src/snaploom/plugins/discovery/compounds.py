@@ -100,20 +100,21 @@ def doubt_about(
     for name in (one.child, one.parent):
         if not names.AGGREGATED.isdisjoint(names.words_of(name)):
             return f"{name} may have sums of other sources"
+    rest = [column for column in parent.columns if column.name not in one.parent_columns]
+    are_sums = bool(rest) and all(
+        column.type.family in (Family.WHOLE, Family.OTHER)
+        and not names.column_words(column.name, parent.prefix).has_id
+        for column in rest
+    )
+    own = {column.name for column in child.columns}
+    if are_sums and one.used == 1.0 and not own.isdisjoint(column.name for column in rest):
+        return f"{one.parent} may have sums of {one.child}"
     if not all_refer:
         counted = counted_by(one, child)
         return f"{counted} counts the rows of {one.child} itself" if counted else ""
     if main is not None and len(main.columns) == 1:
         return f"{parent.name} has a key of its own"
-    rest = [column for column in parent.columns if column.name not in one.parent_columns]
-    are_sums = all(
-        column.type.family in (Family.WHOLE, Family.OTHER)
-        and not names.column_words(column.name, parent.prefix).has_id
-        for column in rest
-    )
-    return (
-        f"{parent.name} has only numbers beside it, and may have sums" if rest and are_sums else ""
-    )
+    return f"{parent.name} has only numbers beside it, and may have sums" if are_sums else ""
 
 
 def is_period(column: ColumnProfile) -> bool:

@@ -21,6 +21,8 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
+    DAYS,
+    ID_WORDS,
     NUMERIC,
     PERSON_ROLES,
     SELF_WORDS,
@@ -48,7 +50,8 @@ _IN_ROLE = 0.95
 _MAYBE_ROLE = 0.6
 """Likeness of a number without a word for a key, in what may be a role: no more than a guess."""
 _SELF_ROLE = 0.69
-"""Likeness of a column that names its own table, in no role of those that refer to it: a guess."""
+"""Likeness of a column that names its own table, in no role of those that refer to it: a guess.
+So is one that names days and refers to a calendar, and one whose role may be another noun."""
 _OTHER_WORD = 0.9
 NAMED = 0.95
 """Likeness from which a name is that of a table, a role beside it included."""
@@ -198,6 +201,8 @@ def likeness_to(
     if is_main_key(parent, target, primary) and are_same_rows(child, column, parent, target):
         return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
+    if child is not parent and is_main_key(parent, target, primary):
+        likeness = max(likeness, _likeness_as_guess(column, child, parent))
     noun, is_known = child.nouns.get(column.name, ("", False))
     if not noun or likeness >= SAME_NAME or column.is_unique or _is_of_other(noun, child, parent):
         return likeness
@@ -206,6 +211,20 @@ def likeness_to(
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _likeness_as_guess(column: ColumnProfile, child: SourceProfile, parent: SourceProfile) -> float:
+    """Likeness of a reference to days, whatever their table is called, or with a role behind it.
+
+    Where a word for a key stands in front, a role follows its noun: `id_cliente_factura`.
+    """
+    words, table = column_words(column.name, child.prefix), table_words(parent.name)
+    if not words.has_id or not words.base:
+        return 0.0
+    is_behind = words.whole[0] in ID_WORDS and len(words.base) > len(table)
+    is_behind &= table_likeness(words.base[: len(table)], table) >= NAMED
+    has_days = any(c.type.family is Family.DATE and c.is_unique for c in parent.columns)
+    return _SELF_ROLE * (is_behind or (has_days and words.base[-1] in DAYS))
 
 
 def _is_of_other(noun: str, child: SourceProfile, parent: SourceProfile) -> bool:

@@ -13,14 +13,19 @@ from functools import lru_cache
 ID_WORDS = frozenset({
     "id", "ids", "nr", "no", "num", "number", "nummer", "key", "code", "cd", "kennung", "kuerzel",
     "schluessel", "schl", "sk", "fk", "pk", "bk", "uuid", "guid", "ref", "kz", "ident",
-    "identifier", "oid", "rid", "idx", "nbr", "rowid", "seq",
+    "identifier", "oid", "rid", "idx", "nbr", "rowid", "seq", "wid", "dwid", "sleutel", "cle",
+    "clave", "llave", "chave", "chiave",
 })  # fmt: skip
 """Words that stand for "identifies a row"."""
 TABLE_WORDS = frozenset({
     "dim", "fact", "fct", "tbl", "table", "tab", "stg", "raw", "src", "master", "stamm", "list",
     "data", "daten", "stammdaten", "ref", "export", "extract", "dump", "full", "v", "vw",
+    "dimension", "lkp", "lookup", "mart", "dwh", "dwd", "dws", "d", "f", "t", "w", "fakt", "feit",
+    "fait", "fatto", "fato", "hechos",
 })  # fmt: skip
 """Words around the name of a table that are not part of it."""
+STAGED = frozenset({"stg", "raw", "src", "export", "extract", "dump"})
+"""Those of them that a copy has."""
 GENERIC = frozenset({
     "name", "type", "typ", "status", "state", "date", "datum", "time", "zeit", "description",
     "beschreibung", "bezeichnung", "title", "titel", "value", "wert", "amount", "betrag", "count",
@@ -42,7 +47,7 @@ SELF_WORDS = frozenset({
     "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
     "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "replaces",
-    "prerequisite", "upper", "parentcategory", "head", "reportsto",
+    "prerequisite", "upper", "parentcategory", "head", "reportsto", "padre", "pai", "jefe",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
 PERSON_ROLES = frozenset({
@@ -82,6 +87,11 @@ ORDINALS = frozenset({
     "hour",
 })  # fmt: skip
 """Words of whole numbers that may be a part of a key, beside a reference."""
+DAYS = frozenset({
+    "date", "day", "dt", "datum", "tag", "fecha", "dia", "jour", "data", "time", "zeit", "tijd",
+    "tiempo", "tid",
+})  # fmt: skip
+"""Words of references to a calendar, whatever it is called."""
 AGGREGATED = frozenset({
     "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup",
 })  # fmt: skip

@@ -28,10 +28,12 @@ from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, is_short, primary_key
 from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
+    STAGED,
     column_words,
     is_plural,
     stem,
     table_words,
+    words_of,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import (
@@ -377,9 +379,10 @@ def _originals(
     """Candidates without copies: sources called as others are and something more, and columns."""
 
     def is_older(one: Relationship, other: Relationship) -> bool:
-        mine, theirs = table_words(one.parent), table_words(other.parent)
+        mine, theirs = set(table_words(one.parent)), set(table_words(other.parent))
+        is_staged = STAGED.intersection(words_of(one.parent)) - set(words_of(other.parent))
         return (
-            set(mine) > set(theirs)
+            (mine > theirs or (mine == theirs and bool(is_staged)))
             and one.included.share <= other.included.share
             and is_copy(profiles[one.parent], profiles[other.parent])
         )
