@@ -98,6 +98,7 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
             {"clientes": "id,x%3 90", "pagos": "no,id_cliente_anual%90 400"},
             "pagos.id_cliente_anual",
         ),
+        ({"colleagues": "id,line_manager_id%40 90"}, "colleagues.line_manager_id"),
         ({"munt_dim": "munt_sleutel,x%3 8", "koersen": "no,munt_sleutel%8 400"}, ""),
         ({"shop_dimension": "id,x%3 90", "visits": "no,shop_id%90 400"}, ""),
         # Numbers that begin as those of another table do, and some that merely overlap.
@@ -503,12 +504,18 @@ def test_a_date_refers_to_a_calendar_by_a_guess_whatever_that_is_called(tmp_path
     assert [guess.what for guess in result.guesses] == ["loans.due_date_key refers to"]
 
 
-def test_sums_with_a_key_of_which_a_part_refers_to_nothing_are_no_parent(tmp_path: Path) -> None:
+def test_a_role_before_the_name_of_its_own_table_is_no_other_person(tmp_path: Path) -> None:
+    result = found(tmp_path, members="id,x%3 90", trainers="id,lead_trainer_id%40 90")
+    assert links(result) == {"trainers.lead_trainer_id > trainers.id"}
+
+
+@pytest.mark.parametrize(("measure", "guess"), [("paid", "nothing"), ("held", "months")])
+def test_what_has_only_numbers_beside_its_key_is_a_guess(tmp_path, measure, guess):
     sales = "sale_no,store_id%7,item_id%9,paid%2 500"
-    monthly = "store_id%7,item_id%9,paid%5 63"
-    result = found(tmp_path, stores="id,x%3 7", monthly=monthly, sales=sales)
+    months = f"store_id%7,item_id%9,{measure}%5 63"
+    result = found(tmp_path, stores="id,x%3 7", months=months, sales=sales)
     (one,) = (each for each in result.guesses if "sales.(" in each.what)
-    assert one.chosen == "nothing"
+    assert one.chosen.partition(".")[0] == guess
 
 
 def test_nested_arrays_are_bounded_by_the_product_of_their_rows(tmp_path: Path) -> None:

@@ -100,21 +100,26 @@ def doubt_about(
     for name in (one.child, one.parent):
         if not names.AGGREGATED.isdisjoint(names.words_of(name)):
             return f"{name} may have sums of other sources"
-    rest = [column for column in parent.columns if column.name not in one.parent_columns]
-    are_sums = bool(rest) and all(
-        column.type.family in (Family.WHOLE, Family.OTHER)
-        and not names.column_words(column.name, parent.prefix).has_id
-        for column in rest
-    )
-    own = {column.name for column in child.columns}
-    if are_sums and one.used == 1.0 and not own.isdisjoint(column.name for column in rest):
+    measures = only_numbers(one, parent)
+    if one.used == 1.0 and not measures.isdisjoint(column.name for column in child.columns):
         return f"{one.parent} may have sums of {one.child}"
     if not all_refer:
         counted = counted_by(one, child)
         return f"{counted} counts the rows of {one.child} itself" if counted else ""
     if main is not None and len(main.columns) == 1:
         return f"{parent.name} has a key of its own"
-    return f"{parent.name} has only numbers beside it, and may have sums" if are_sums else ""
+    return f"{parent.name} has only numbers beside it, and may have sums" if measures else ""
+
+
+def only_numbers(one: Relationship, parent: SourceProfile) -> frozenset[str]:
+    """The columns of a parent beside its key, where all are numbers of something, as sums are."""
+    rest = [column for column in parent.columns if column.name not in one.parent_columns]
+    are_numbers = all(
+        column.type.family in (Family.WHOLE, Family.OTHER)
+        and not names.column_words(column.name, parent.prefix).has_id
+        for column in rest
+    )
+    return frozenset(column.name for column in rest if are_numbers)
 
 
 def is_period(column: ColumnProfile) -> bool:

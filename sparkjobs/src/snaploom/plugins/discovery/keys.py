@@ -335,8 +335,11 @@ def _likeness_as(
         likeness *= _OTHER_WORD  # store_number, or store_pk, of stores whose key is store_id
     if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
-    if likeness < LIKE_NAME and is_main and names_a_person(name, child.prefix, parent.name):
-        return PERSON_ROLE
+    is_person = is_main and names_a_person(name, child.prefix, parent.name)
+    # The lead_trainer_id of trainers is a trainer, whatever other persons there are.
+    if likeness < LIKE_NAME and is_person:
+        is_own = stem(words.base[-1]) == stem(table_words(child.name)[-1])
+        return likeness if is_own else PERSON_ROLE
     return likeness
 
 
@@ -356,6 +359,8 @@ def _self_likeness(
         return (_SELF_ROLE if is_sequence(target) else likeness) if is_one else 0.0
     rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
     if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
+        if words.base[-1] in PERSON_ROLES and is_table_of_persons(table.name):
+            return _SELF_ROLE  # the line_manager_id of staff
         # manager_staff_id of stores refers to staff; the parent_station of a stop is a stop.
         return LIKE_NAME if column.nulls and "parent" in words.whole else 0.0
     is_of_persons = not known & PERSON_ROLES or is_table_of_persons(table.name)

@@ -48,6 +48,7 @@ SELF_WORDS = frozenset({
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
     "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "replaces",
     "prerequisite", "upper", "parentcategory", "head", "reportsto", "padre", "pai", "jefe",
+    "responsable",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
 PERSON_ROLES = frozenset({
@@ -66,7 +67,8 @@ PERSON_ROLES = frozenset({
 PERSON_TABLES = frozenset({
     "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
-    "player", "athlete",
+    "player", "athlete", "colleague", "associate", "empleado", "employe", "medewerker",
+    "dipendente",
 })  # fmt: skip
 """Words of tables of persons, in the singular and as they are written."""
 ROLES = frozenset({
