@@ -88,6 +88,7 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
             "goods.purchase_order_id",
         ),
         ({"visits": "visit_id,x%3 300", "checks": "visit_id,y%3 140"}, "checks.visit_id"),
+        ({"sales_shop": "shop_id,n%3 9", "visits": "no,shop_id%9 400"}, "visits.shop_id"),
         ({"regions": "id,x%3 20", "calls": "no,region_id%20 400"}, ""),
         (
             {"tax_regions": "tax_region_id,x%3 20", "calls": "no,region_id%20 400"},

@@ -8,7 +8,7 @@ from itertools import islice, product
 from snaploom.plugins.discovery import names
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
-from snaploom.plugins.discovery.keys import Key, names_own_table
+from snaploom.plugins.discovery.keys import Key, names_own_table, only_numbers
 from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
 from snaploom.plugins.discovery.relationships import (
     Relationship,
@@ -100,7 +100,7 @@ def doubt_about(
     for name in (one.child, one.parent):
         if not names.AGGREGATED.isdisjoint(names.words_of(name)):
             return f"{name} may have sums of other sources"
-    measures = only_numbers(one, parent)
+    measures = only_numbers(parent, one.parent_columns)
     if one.used == 1.0 and not measures.isdisjoint(column.name for column in child.columns):
         return f"{one.parent} may have sums of {one.child}"
     if not all_refer:
@@ -109,17 +109,6 @@ def doubt_about(
     if main is not None and len(main.columns) == 1:
         return f"{parent.name} has a key of its own"
     return f"{parent.name} has only numbers beside it, and may have sums" if measures else ""
-
-
-def only_numbers(one: Relationship, parent: SourceProfile) -> frozenset[str]:
-    """The columns of a parent beside its key, where all are numbers of something, as sums are."""
-    rest = [column for column in parent.columns if column.name not in one.parent_columns]
-    are_numbers = all(
-        column.type.family in (Family.WHOLE, Family.OTHER)
-        and not names.column_words(column.name, parent.prefix).has_id
-        for column in rest
-    )
-    return frozenset(column.name for column in rest if are_numbers)
 
 
 def is_period(column: ColumnProfile) -> bool:

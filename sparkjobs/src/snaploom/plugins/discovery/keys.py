@@ -3,7 +3,7 @@
 Beside them, how alike the names of a key are and of a column that may refer to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -182,6 +182,17 @@ def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | Non
         if any(column_words(name, profile.prefix).has_id for name in key.columns)
     )  # fmt: skip
     return next(iter((*identified, *singles, *compounds)), None)
+
+
+def only_numbers(parent: SourceProfile, key: Collection[str]) -> frozenset[str]:
+    """The columns of a source beside a key, where all are numbers of something, as sums are."""
+    rest = [column for column in parent.columns if column.name not in key]
+    are_numbers = all(
+        column.type.family in (Family.WHOLE, Family.OTHER)
+        and not column_words(column.name, parent.prefix).has_id
+        for column in rest
+    )
+    return frozenset(column.name for column in rest if are_numbers)
 
 
 def is_main_key(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:

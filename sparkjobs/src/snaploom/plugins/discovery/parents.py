@@ -23,10 +23,16 @@ from snaploom.plugins.discovery.compounds import (
     doubt_about,
     is_period,
     of_foreign_key,
-    only_numbers,
 )
 from snaploom.plugins.discovery.dates import Family
-from snaploom.plugins.discovery.keys import NAMED, Key, compound_keys, is_short, primary_key
+from snaploom.plugins.discovery.keys import (
+    NAMED,
+    Key,
+    compound_keys,
+    is_short,
+    only_numbers,
+    primary_key,
+)
 from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
     STAGED,
@@ -240,7 +246,7 @@ def _compounds(
             is_period(child.column(name)) for name in rest
         )
         is_shared |= bool(rest) and bool(counted_by(one, child, is_once=False))
-        is_shared |= bool(only_numbers(one, parent))
+        is_shared |= bool(only_numbers(parent, one.parent_columns))
         is_description = main is not None and len(main.columns) == 1 and any(
             each.type.family is Family.TEXT and not is_period(each)
             and describes(parent, each, primary)

@@ -30,6 +30,7 @@ from snaploom.plugins.discovery.keys import (
     is_short,
     likeness_to,
     names_own_table,
+    only_numbers,
 )
 from snaploom.plugins.discovery.names import (
     COUNTERS,
@@ -244,6 +245,7 @@ def judge(
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or describes(parent, target, primary)
         or _is_of_several(child, column)
+        or _may_have_sums(column, parent, target)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
@@ -281,6 +283,14 @@ def judge(
     if not target.is_unique:
         return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
     return Verdict(found, True, "")
+
+
+def _may_have_sums(column: ColumnProfile, parent: SourceProfile, target: ColumnProfile) -> bool:
+    """Whether a source sums others up by a column of theirs, as store_sales by store_id."""
+    base = {*map(stem, column_words(target.name, parent.prefix).base)}
+    is_called = bool(base) and base < {*map(stem, table_words(parent.name))}
+    is_same = words_of(column.name) == words_of(target.name)
+    return is_called and is_same and bool(only_numbers(parent, [target.name]))
 
 
 def _is_of_several(child: SourceProfile, column: ColumnProfile) -> bool:
