@@ -441,5 +441,5 @@ def _advice(weave: Weave, parent: JoinNode, child: JoinNode, left: _Sample, righ
     if any(None in sample.compared for sample in samples):
         return "a key cannot be cast to castDataType or read as INTEGER, and is NULL: correct these"
     if any(text != text.strip() for sample in samples for text in sample.compared if text):
-        return "a key has blanks around it, as CHAR columns have: normalize: [TRIM]"
+        return "a key has blanks around it, as CHAR columns have: normalize: [TRIM] at least"
     return "check that the key has the right fields, and that both sides write it in one way"
