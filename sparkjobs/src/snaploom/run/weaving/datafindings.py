@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 
 from snaploom.errors import SnaploomError, SourceError, StorageError
-from snaploom.files.listed import SparkNeeded
+from snaploom.files.listed import ListedFile, SparkNeeded
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datarelationship import UnmatchedRows
 from snaploom.models.outputdataset import OutputDataset
@@ -201,9 +201,10 @@ def unread_findings(bundle: Bundle, files: SourceFiles) -> Iterator[DataFinding]
         name: source.declared.globs for name, source in sources if isinstance(source, FileSource)
     }
     every = tuple(chain.from_iterable(globs.values()))
+    listed: dict[str, list[ListedFile]] = {}
     for name, own in globs.items():
         with suppress(SnaploomError, SparkNeeded, OSError):  # a run names what it cannot list
-            like, names = names_beside(own, every, files.others)
+            like, names = names_beside(own, every, files.others, listed)
             if names:
                 yield DataFinding(
                     kind=DataFindingKind.UNREAD, source=name, count=len(names), snapshots=0,

@@ -241,34 +241,40 @@ _BETWEEN = re.compile(rf"(?:[\W\d_]|(?<![a-z])(?:{_MONTHS})(?![a-z]))+")
 
 
 def names_beside(
-    globs: Iterable[str], every: Iterable[str], others: OtherFiles
+    globs: Iterable[str],
+    every: Iterable[str],
+    others: OtherFiles,
+    listed: dict[str, list[ListedFile]],
 ) -> tuple[str, tuple[str, ...]]:
     """A file that some globs match, and those beside it that are named alike and none matches.
 
-    `every` has the globs of all sources. A file that is there in another format as well is none.
-    Nothing is found where there is any doubt, or where a store would have to be asked about more
-    than one folder.
+    `every` has the globs of all sources, and `listed` keeps the files of their folders. A file that
+    is there in another format as well is none. Nothing is found where there is any doubt, or where
+    a store would have to be asked about more than one folder.
     """
     known = [_reversed_steps(glob) for glob in every]
-    read, rest = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
+    read, rest = dict[tuple[str, str], str](), dict[tuple[str, str], ListedFile]()
     for glob in globs:
-        folder = glob.rstrip("/").rpartition("/")[0]
-        own, steps = _reversed_steps(glob), _steps(f"{folder}/*")
-        if not all((own, *known)) or (steps is None and _SPECIAL.search(folder)):
+        wide = f"{glob.rstrip('/').rpartition('/')[0]}/*"
+        own, steps = _reversed_steps(glob), _steps(wide)
+        if not all((own, *known)) or (steps is None and _SPECIAL.search(wide[:-1])):
             return "", ()
-        found = _matches("", steps) if steps else others.matches(f"{folder}/*", "")
-        for file in islice(found, MOST_BESIDE):
-            if not file.folder and not is_no_data(file.name):
-                names = normal_uri(file.uri).split("/")[::-1]
-                is_own = _are_matched(names, own)
-                if is_own or not any(_are_matched(names, each) for each in known):
-                    stem, _, ending = _PACKED.sub("", file.uri.casefold()).rpartition(".")
-                    (read if is_own else rest)[stem, ending] = file.name
+        if wide not in listed:
+            found = _matches("", steps) if steps else others.matches(wide, "")
+            files = (each for each in found if not each.folder and not is_no_data(each.name))
+            listed[wide] = list(islice(files, MOST_BESIDE))
+        for file in listed[wide]:
+            stem, _, ending = _PACKED.sub("", file.uri.casefold()).rpartition(".")
+            if _is_matched(file, own):
+                read[stem, ending] = file.name
+            else:
+                rest[stem, ending] = file
     endings = {ending for _, ending in read} | {e for each in known_formats() for e in each.endings}
     forms, copied = {_form(stem) for stem, _ in read}, {stem for stem, _ in read}
     alike = (
-        name for (stem, ending), name in rest.items()
+        file.name for (stem, ending), file in rest.items()
         if stem not in copied and ending in endings and _is_like_one(_form(stem), forms)
+        and not any(_is_matched(file, each) for each in known)
     )  # fmt: skip
     return max(read.values(), default=""), tuple(sorted(alike))
 
@@ -279,10 +285,12 @@ def _reversed_steps(glob: str) -> list[str]:
     return [] if _ONLY_HADOOP.search(_KNOWN.sub("", glob)) else plain.split("/")[::-1]
 
 
-def _are_matched(names: Sequence[str], steps: Sequence[str]) -> bool:
+def _is_matched(file: ListedFile, steps: Sequence[str]) -> bool:
+    names = normal_uri(file.uri).split("/")[::-1]
     return len(names) == len(steps) and all(map(fnmatchcase, names, steps))
 
 
+@lru_cache(maxsize=MOST_BESIDE)
 def _form(stem: str) -> str:
     """The letters of a name, with # for numbers and dates."""
     name = stem.rpartition("/")[2]
