@@ -235,6 +235,20 @@ def test_findings_about_data_have_a_fix(sold: Sold, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("keys", "fix"), [("ab", "add normalize: [UPPER] to joinKey in"), ("ab AB", "deliver these")]
+)
+def test_normalisations_that_would_multiply_rows_are_no_fix(tmp_path, spark, keys, fix):
+    sources = [day_source(tmp_path, name) for name in ("orders", "customers")]
+    same = same_key("customer-id", "customer_id", "orders", "customers", data_type="string")
+    shop = Shop(tmp_path, [*sources, same, wide(tmp_path, "customers")])
+    shop.day("orders", [{"order_id": 1, "customer_id": "Ab"}])
+    shop.day("customers", [{"customer_id": key} for key in keys.split()])
+    shop.write()
+    (found,) = sl.load(shop.model).run("wide", now=NOW, progress=False).data_findings
+    assert found.fix.startswith(fix)
+
+
 def test_columns_that_came_and_went_are_named_once(sold: Sold) -> None:
     day = "2024-05-05"
     sold.shop.day("orders", [{"order_id": 5, "customer_id": "a", "note": "new"}], day)

@@ -69,7 +69,7 @@ def snapshot_findings(
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
             near = rows.near_misses if rows else ()
-            steps = ", ".join(near[0].normalize) if near else ""
+            steps = next((", ".join(one.normalize) for one in near if not one.ambiguous), "")
             fix = f"deliver these rows of {source}, or correct their keys in {left}; {right}"
             if steps:
                 fix = f"add normalize: [{steps}] to joinKey in DataRelationship/{keys[join.child]}"
