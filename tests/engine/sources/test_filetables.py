@@ -91,6 +91,14 @@ def test_columns_that_came_and_went_are_named(spark, tmp_path, data_format, writ
     ]
 
 
+@pytest.mark.parametrize(("data_format", "write", "option"), KINDS)
+def test_a_file_with_none_of_the_columns_is_refused(spark, tmp_path, data_format, write, option):
+    path = write(tmp_path / f"a.{data_format}")
+    error = outcome(spark, data_format, path, schemaFields=declared("amount double"))
+    assert "a file has none of the columns" in str(error)
+    assert "id, name, share in file:" in str(error)
+
+
 def test_errors_in_cells_are_null_where_the_option_names_them(spark, tmp_path):
     path = a_workbook(tmp_path / "a.xlsx", [(1, "#N/A", 0.5), (2, "b", "#DIV/0!")])
     frame = outcome(spark, "xlsx", path, formatOptions={"nullValue": "#N/A #DIV/0!"})

@@ -30,6 +30,7 @@ from snaploom.sources.files.footers import (
     row_bytes,
 )
 from snaploom.sources.files.globs import escape_glob
+from snaploom.sources.files.snapshots import none_of_columns
 from snaploom.spark import jvm
 from snaploom.spark.failures import translate
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
@@ -297,8 +298,14 @@ class TypedFiles:
             ) from None
         return struct_from(document, self.resource, "spec.hdfsLike")
 
-    def columns(self, files: Sequence[ListedFile]) -> Mapping[str, Sequence[str]]:
-        """The names of columns of files, the last `MOST_NAMED` of them, by URI."""
+    def columns(
+        self, files: Sequence[ListedFile], wanted: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """The names of columns of files, the last `MOST_NAMED` of them, by URI.
+
+        Raises:
+            SourceSchemaInvalid: a file has none of the wanted ones.
+        """
         read = reader_at(self.format.reader, self.format.arguments(self.options, most=1))
 
         def names(file: ListedFile) -> Sequence[str] | None:
@@ -309,7 +316,11 @@ class TypedFiles:
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             some = files[-MOST_NAMED:]
             found = zip(some, pool.map(names, some), strict=True)
-            return {file.uri: each for file, each in found if each is not None}
+            columns = {file.uri: each for file, each in found if each}
+        for uri, own in columns.items():
+            if {name.lower() for name in own}.isdisjoint(map(str.lower, wanted)):
+                raise none_of_columns(self.resource, uri, own, wanted)
+        return columns
 
     def schemas(self, files: Sequence[ListedFile]) -> tuple[str, ...]:
         """The schema of each file, as `StructType.json()` gives it; raises as `schema`."""

@@ -29,7 +29,7 @@ from snaploom.sources.files.csv import (
     unproved_files,
 )
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import shown
+from snaploom.sources.files.snapshots import none_of_columns, shown
 from snaploom.sources.prefix import normal_uri
 from snaploom.spark.types import fold_case
 from snaploom.types.schemas import quote
@@ -483,15 +483,8 @@ class CsvFiles:
         """Refuse a header without any declared column: all values of its rows would be NULL."""
         if form.header is None or not wanted or any(self._fields(form, wanted, uris)):
             return
-        raise SourceSchemaInvalid(
-            "a file has none of the columns",
-            resource=self.resource,
-            path="spec.hdfsLike.schemaFields",
-            found=f"{', '.join(form.header)} in line 1 of {uris[0]}",
-            expected=f"a header with some of {', '.join(wanted.names)}",
-            hint="write the header there, or move the file away; or declare its columns; "
-            'formatOptions enforceSchema: "true" takes columns by their place',
-        )
+        place, by_place = f"line 1 of {uris[0]}", '; enforceSchema: "true" takes columns by place'
+        raise none_of_columns(self.resource, place, form.header, wanted.names, by_place)
 
     @property
     def corrupt(self) -> str:

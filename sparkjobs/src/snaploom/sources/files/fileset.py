@@ -261,7 +261,7 @@ class FileSet:
         if self.format.has_headers:
             columns = self._csv.headers([each.file.uri for each in files])
         elif self.format.reader:
-            columns = self.typed.columns([each.file for each in files])
+            columns = self.typed.columns([each.file for each in files], names)
         for key, remark in column_remarks(columns, names, len(files)):
             if key not in self._remarked:
                 self._remarked.add(key)

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
+from snaploom.errors import (
+    SnapshotValueInvalid,
+    SourceFileUnmatched,
+    SourceNotReadable,
+    SourceSchemaInvalid,
+)
 from snaploom.files.listed import ListedFile, OtherFiles
 from snaploom.files.objectstore import refuse_links
 from snaploom.files.stores import open_store
@@ -262,6 +267,20 @@ def shown(items: Sequence[str]) -> str:
     """The first items, one a line, and the number of further ones."""
     more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return "\n            ".join([*items[:SHOWN], *more])
+
+
+def none_of_columns(
+    resource: str, place: str, header: Sequence[str], wanted: Sequence[str], or_else: str = ""
+) -> SourceSchemaInvalid:
+    """The error of a file all of whose rows would be NULL."""
+    return SourceSchemaInvalid(
+        "a file has none of the columns",
+        resource=resource,
+        path="spec.hdfsLike.schemaFields",
+        found=f"{', '.join(header)} in {place}",
+        expected=f"a header with some of {', '.join(wanted)}",
+        hint=f"write the header there, or move the file away; or declare its columns{or_else}",
+    )
 
 
 # Snapshots in paths of files: enumerated by names, without opening one.
