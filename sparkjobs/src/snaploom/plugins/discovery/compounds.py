@@ -185,7 +185,8 @@ def _compound(
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
-    if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
+    is_mixed = any(c.type.family is not t.type.family for c, t in zip(chosen, targets, strict=True))
+    if share.compared == 0 or adjusted < INCLUDED_COMPOUND or (is_mixed and not steps):
         return None
     mean, beside = rows_per_key(child, mine, parent.rows)
     return Relationship(
