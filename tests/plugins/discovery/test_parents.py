@@ -488,12 +488,20 @@ def test_a_number_beside_the_name_of_a_table_is_no_reference(tmp_path: Path, col
     assert links(result) == set()
 
 
-@pytest.mark.parametrize("copy", ["stores_old", "stg_stores"])
-def test_a_copy_of_a_register_is_no_parent(tmp_path: Path, copy: str) -> None:
-    columns = "store_id,size%3,floor%2 40"
-    tables = {"stores": columns, copy: columns, "visits": "visit_no,store_id%40 90"}
-    result = found(tmp_path, **tables)
-    assert links(result) == {"visits.store_id > stores.store_id"}
+@pytest.mark.parametrize(
+    ("name", "measures"),
+    [
+        ("stores_old", "size%3,floor%2"),
+        ("stg_stores", "size%3,floor%2"),
+        ("store_visits", "sold%3"),
+    ],
+)
+def test_a_copy_of_a_register_and_sums_by_it_are_no_parents(tmp_path, name, measures):
+    tables = {"stores": "store_id,size%3,floor%2 40", name: f"store_id,{measures} 30"}
+    result = found(tmp_path, **tables, visits="visit_no,store_id%30 90")
+    parents = {one for one in links(result) if one.startswith("visits.")}
+    assert parents == {"visits.store_id > stores.store_id"}
+    assert [guess for guess in result.guesses if guess.what.startswith("visits.")] == []
 
 
 def test_a_date_refers_to_a_calendar_by_a_guess_whatever_that_is_called(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ DAYS = frozenset({
 """Words of references to a calendar, whatever it is called."""
 AGGREGATED = frozenset({
     "agg", "aggregate", "aggregated", "sum", "sums", "summary", "total", "totals", "rollup",
+    "resumen",
 })  # fmt: skip
 """Words of tables that hold sums of another one."""
 _MEASURES = frozenset({

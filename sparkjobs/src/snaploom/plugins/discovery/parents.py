@@ -39,6 +39,7 @@ from snaploom.plugins.discovery.names import (
     column_words,
     is_plural,
     stem,
+    table_likeness,
     table_words,
     words_of,
 )
@@ -51,6 +52,7 @@ from snaploom.plugins.discovery.relationships import (
     describes,
     home,
     is_copy,
+    may_have_sums,
     repeated,
     shown_columns,
 )
@@ -384,7 +386,7 @@ def _homes(
 def _originals(
     ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile]
 ) -> list[Relationship]:
-    """Candidates without copies: sources called as others are and something more, and columns."""
+    """Candidates without sums, and copies: sources called as others and more, and columns."""
 
     def is_older(one: Relationship, other: Relationship) -> bool:
         mine, theirs = set(table_words(one.parent)), set(table_words(other.parent))
@@ -401,9 +403,20 @@ def _originals(
         is_worse = one.parent == other.parent and one.order > other.order
         return is_worse and mine.values.equal_rows(theirs.values) == mine.rows
 
+    def has_sums(one: Relationship) -> bool:
+        """Whether a parent has sums of another source, whose name stands beside its key's."""
+        child, parent = profiles[one.child], profiles[one.parent]
+        mine, theirs = child.column(one.child_columns[0]), parent.column(one.parent_columns[0])
+        base = {*map(stem, column_words(theirs.name, parent.prefix).base)}
+        rest = tuple(word for word in table_words(parent.name) if stem(word) not in base)
+        is_named = any(table_likeness(rest, table_words(name)) >= NAMED for name in profiles)
+        return is_named and may_have_sums(mine, parent, theirs)
+
+    lists = [one for one in ones if not has_sums(one)]
+    kept = lists if any(one.likeness >= foundfiles.SAME_NAME for one in lists) else ones
     return [
-        one for one in ones
-        if not any(is_older(one, other) or is_again(one, other) for other in ones)
+        one for one in kept
+        if not any(is_older(one, other) or is_again(one, other) for other in kept)
     ]  # fmt: skip
 
 
