@@ -52,7 +52,6 @@ from snaploom.plugins.discovery.relationships import (
     describes,
     home,
     is_copy,
-    may_have_sums,
     repeated,
     shown_columns,
 )
@@ -405,12 +404,11 @@ def _originals(
 
     def has_sums(one: Relationship) -> bool:
         """Whether a parent has sums of another source, whose name stands beside its key's."""
-        child, parent = profiles[one.child], profiles[one.parent]
-        mine, theirs = child.column(one.child_columns[0]), parent.column(one.parent_columns[0])
-        base = {*map(stem, column_words(theirs.name, parent.prefix).base)}
+        parent = profiles[one.parent]
+        base = {*map(stem, column_words(one.parent_columns[0], parent.prefix).base)}
         rest = tuple(word for word in table_words(parent.name) if stem(word) not in base)
         is_named = any(table_likeness(rest, table_words(name)) >= NAMED for name in profiles)
-        return is_named and may_have_sums(mine, parent, theirs)
+        return is_named and bool(base and only_numbers(parent, one.parent_columns))
 
     lists = [one for one in ones if not has_sums(one)]
     kept = lists if any(one.likeness >= foundfiles.SAME_NAME for one in lists) else ones

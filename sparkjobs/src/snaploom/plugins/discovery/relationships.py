@@ -245,7 +245,7 @@ def judge(
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or describes(parent, target, primary)
         or _is_of_several(child, column)
-        or may_have_sums(column, parent, target)
+        or _may_have_sums(column, parent, target)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
@@ -285,7 +285,7 @@ def judge(
     return Verdict(found, True, "")
 
 
-def may_have_sums(column: ColumnProfile, parent: SourceProfile, target: ColumnProfile) -> bool:
+def _may_have_sums(column: ColumnProfile, parent: SourceProfile, target: ColumnProfile) -> bool:
     """Whether a source sums others up by a column of theirs, as store_sales by store_id."""
     base = {*map(stem, column_words(target.name, parent.prefix).base)}
     is_called = bool(base) and base < {*map(stem, table_words(parent.name))}
