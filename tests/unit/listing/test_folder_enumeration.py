@@ -514,7 +514,7 @@ def beside(folder: Path, names: str, glob: str, *others: str) -> list[str]:
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text("x")
     globs = [f"file://{folder}/{each}" for each in (glob, *others)]
-    return list(names_beside(globs[:1], globs, NoOtherFiles())[1])
+    return list(names_beside(globs[:1], globs, NoOtherFiles(), {})[1])
 
 
 @pytest.mark.parametrize(
