@@ -31,10 +31,10 @@ from snaploom.types.merge import CANDIDATES, Steps, common_cast, needed_steps
 # Counts of unmatched rows, by a query for each join over the distinct keys of both sides.
 
 SHARE_OF_TIME = 0.05
-"""Share of a run's time that its queries may take together; older snapshots may take half of it."""
+"""Share of a run's time that its queries may take together."""
 SECONDS_FOR_NEWEST = 10.0
-"""Seconds that they may take in any case, with the newest snapshot of a run, which people look at
-first: 5% of a short run are too few for one query (1.5 s, or 8 in a JVM that has just begun)."""
+"""Seconds that are kept for the newest snapshot of a run, which people look at first, however short
+the run is: 5% of it may be too few for one query (1.5 s, or 8 in a JVM that has just begun)."""
 _BOUND = f"{SHARE_OF_TIME:.0%} of the run's time"
 _LEAST_SECONDS = 0.3
 """Seconds below which no query is begun: Spark needs some for the smallest one."""
@@ -58,7 +58,9 @@ class TimeAllowance:
     def left(self, *, is_newest: bool) -> float:
         """Seconds left, for the newest snapshot of the run or another one."""
         share = SHARE_OF_TIME * (monotonic() - self.started)
-        return (max(share, SECONDS_FOR_NEWEST) if is_newest else share / 2) - self.spent
+        if is_newest:
+            return max(share, SECONDS_FOR_NEWEST) - self.spent
+        return share - SECONDS_FOR_NEWEST - self.spent
 
 
 def unmatched_rows(
