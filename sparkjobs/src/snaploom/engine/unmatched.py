@@ -200,13 +200,12 @@ def _query(weave: Weave, child: JoinNode, rows: int, candidates: Sequence[Steps]
     take three times as long.
     """
     key, parent = weave.keys[child.number], weave.tree.node(child.parent)
-    left = _spellings(weave, parent, child, key.left, candidates)
-    right = _spellings(weave, child, child, key.right, candidates)
-    unmatched = left.join(right.select("key0"), "key0", "left_anti")
-    spelled = _by_candidate(unmatched, len(candidates), len(key.left))
+    left, right = _keys(weave, parent, child, key.left), _keys(weave, child, child, key.right)
+    unmatched = left.join(right.select("key"), "key", "left_anti")
+    spelled = _by_candidate(unmatched, key.left, candidates)
     wanted = spelled.select("n", "key")
     partners = (
-        _by_candidate(right, len(candidates), len(key.right))
+        _by_candidate(right, key.right, candidates)
         .join(sf.broadcast(wanted) if rows <= FEW_ROWS else wanted, ["n", "key"], "left_semi")
         .groupBy("n", "key")
         .agg(sf.sum("rows").alias("partners"), sf.min("text").alias("right"))
@@ -230,60 +229,54 @@ def _query(weave: Weave, child: JoinNode, rows: int, candidates: Sequence[Steps]
     )
 
 
-def _spellings(
-    weave: Weave,
-    side: JoinNode,
-    child: JoinNode,
-    parts: Sequence[KeyPart],
-    candidates: Sequence[Steps],
-) -> DataFrame:
-    """The keys of a side: rows, text, and the key as compared and under each candidate."""
+def _keys(weave: Weave, side: JoinNode, child: JoinNode, parts: Sequence[KeyPart]) -> DataFrame:
+    """The keys of a side: rows, text, values as they are written, and the key as it is compared."""
     frame = weave.frames[side.field_name]
     if child.number in weave.timed:  # rows without a time match nothing, whatever their key
         join = weave.timed[child.number]
         columns = join.right_columns() if side is child else [join.left_column()]
         frame = frame.where(columns[0].isNotNull())
-    session, names = frame.sparkSession, [f"v{i}" for i in range(len(parts))]
-    values = (part.value(session, child.relationship) for part in parts)
+    names = [f"v{i}" for i in range(len(parts))]
+    values = (part.value(frame.sparkSession, child.relationship) for part in parts)
     written = frame.select(*(value.alias(name) for value, name in zip(values, names, strict=True)))
     has_all = reduce(and_, [sf.col(name).isNotNull() for name in names])
-    keys_of_rows = written.where(has_all)
+    keys = written.where(has_all)
     if side is child and not child.group_by and child.number not in weave.timed:
-        spelled = keys_of_rows.withColumn("rows", sf.lit(1))  # most are unique: the join needs it
+        keys = keys.withColumn("rows", sf.lit(1))  # most are unique: the join needs it
     else:
-        spelled = keys_of_rows.groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
-
-    def compared(steps: Sequence[Normalization]) -> Column:
-        pairs = zip(parts, names, strict=True)
-        return sf.struct(
-            *(
-                _with(part, steps).compared(session, sf.col(name)).alias(name)
-                for part, name in pairs
-            )
-        )
-
+        keys = keys.groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
     # Of a long key only the beginning is shown, and so it is all that is collected.
     texts = (sf.substring(sf.col(name).cast("string"), 1, SHOWN_LENGTH + 1) for name in names)
-    keys = (compared(steps).alias(f"key{n}") for n, steps in enumerate([(), *candidates]))
-    text = sf.concat_ws(", ", *texts).alias("text")
-    return spelled.select("rows", text, *keys).where(_is_whole("key0", len(parts)))
+    text, compared = sf.concat_ws(", ", *texts).alias("text"), _compared(keys, parts, ())
+    return keys.select("rows", text, *names, compared).where(_is_whole(parts))
 
 
-def _by_candidate(keys: DataFrame, candidates: int, parts: int) -> DataFrame:
+def _by_candidate(
+    keys: DataFrame, parts: Sequence[KeyPart], candidates: Sequence[Steps]
+) -> DataFrame:
     """A row for each key and candidate under which no part of it is NULL: number and key.
 
     The number 0 is that of the key as it is compared.
     """
     pairs = (
-        sf.struct(sf.lit(number).alias("n"), sf.col(f"key{number}").alias("key"))
-        for number in range(candidates + 1)
+        sf.struct(sf.lit(number).alias("n"), _compared(keys, parts, steps))
+        for number, steps in enumerate([(), *candidates])
     )
     rows = keys.select("rows", "text", sf.inline(sf.array(*pairs)))
-    return rows.where(_is_whole("key", parts))
+    return rows.where(_is_whole(parts))
 
 
-def _is_whole(key: str, parts: int) -> Column:
-    return reduce(and_, [sf.col(f"{key}.v{part}").isNotNull() for part in range(parts)])
+def _compared(keys: DataFrame, parts: Sequence[KeyPart], steps: Steps) -> Column:
+    """The key with further steps, of its values as they are written."""
+    compared = (
+        _with(part, steps).compared(keys.sparkSession, sf.col(f"v{i}")).alias(f"v{i}")
+        for i, part in enumerate(parts)
+    )
+    return sf.struct(*compared).alias("key")
+
+
+def _is_whole(parts: Sequence[KeyPart]) -> Column:
+    return reduce(and_, [sf.col(f"key.v{i}").isNotNull() for i in range(len(parts))])
 
 
 # Warnings about joins in which no row found a match although both sides have keys.
