@@ -556,3 +556,20 @@ def test_files_below_folders_of_dates_are_looked_at(tmp_path: Path) -> None:
 
 def test_no_file_is_beside_where_a_glob_has_choices(tmp_path: Path) -> None:
     assert beside(tmp_path, "a_1.csv a-2.csv", "a_?.{csv,tsv}") == []
+
+
+@pytest.mark.parametrize("name", [b"notes at 10:30.txt", b"sales_2024\xff.csv"])
+def test_a_name_in_doubt_beside_a_source_ends_nothing(tmp_path: Path, name: bytes) -> None:
+    (tmp_path / os.fsdecode(name)).write_text("x")
+    assert beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv") == []
+
+
+def test_a_pipe_beside_a_source_ends_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "queue")
+    assert beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv") == []
+
+
+def test_controls_in_names_are_escaped(tmp_path: Path) -> None:
+    (tmp_path / "sales_2024\n05-02.csv").write_text("x")
+    found = beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv")
+    assert found == [r"sales_2024\x0a05-02.csv"]

@@ -58,9 +58,8 @@ class TimeAllowance:
     def left(self, *, is_newest: bool) -> float:
         """Seconds left, for the newest snapshot of the run or another one."""
         share = SHARE_OF_TIME * (monotonic() - self.started)
-        if is_newest:
-            return max(share, SECONDS_FOR_NEWEST) - self.spent
-        return share - SECONDS_FOR_NEWEST - self.spent
+        most = max(share, SECONDS_FOR_NEWEST) if is_newest else share - SECONDS_FOR_NEWEST
+        return most - self.spent
 
 
 def unmatched_rows(

@@ -266,7 +266,7 @@ class DataFinding(ApiModel):
         rows = number if self.of is None else f"{number} of {self.of:,}"
         text = _DATA_TEXTS[self.kind].format(number=number, s=s, rows=rows, left=self.left)
         # Keys may be empty, or have blanks around them, or be of several columns.
-        plain = (f"'{s}'" if not s or s != s.strip() or ", " in s else s for s in self.samples)
+        plain = (f"'{k}'" if not k or k != k.strip() or ", " in k else k for k in self.samples)
         shown = ", ".join(plain) + (", ..." if self.count > len(self.samples) else "")
         parts = [f"{text}: {shown}" if self.samples else text, self.about]
         if self.snapshots > 1 and self.first:

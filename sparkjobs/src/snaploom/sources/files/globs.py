@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase, translate
 from functools import lru_cache, partial
 from itertools import islice
 
+from snaploom.confidential import visible
 from snaploom.files.listed import ListedFile, OtherFiles, local_tag, with_local_tag
 from snaploom.policy.fileformats import known_formats
 from snaploom.sources.prefix import normal_uri
@@ -262,7 +263,10 @@ def names_beside(
         if wide not in listed:
             found = _matches("", steps) if steps else others.matches(wide, "")
             files = (each for each in found if not each.folder and not is_no_data(each.name))
-            listed[wide] = list(islice(files, MOST_BESIDE))
+            try:
+                listed[wide] = list(islice(files, MOST_BESIDE))
+            except _InDoubtError:
+                return "", ()
         for file in listed[wide]:
             stem, _, ending = _PACKED.sub("", file.uri.casefold()).rpartition(".")
             if _is_matched(file, own):
@@ -270,13 +274,18 @@ def names_beside(
             else:
                 rest[stem, ending] = file
     endings = {ending for _, ending in read} | {e for each in known_formats() for e in each.endings}
-    forms, copied = {_form(stem) for stem, _ in read}, {stem for stem, _ in read}
+    copied = {stem for stem, _ in read}
+    forms = {_form(stem) for stem in copied}
+    letters = {form.replace("#", "") for form in forms}
+    numbered = tuple(form for form in forms if "#" in form)
+    # A name differs from one of them in separators, or has more behind the number.
     alike = (
-        file.name for (stem, ending), file in rest.items()
-        if stem not in copied and ending in endings and _is_like_one(_form(stem), forms)
+        visible(file.name) for (stem, ending), file in rest.items()
+        if stem not in copied and ending in endings
+        and (_form(stem).replace("#", "") in letters or _form(stem).startswith(numbered))
         and not any(_is_matched(file, each) for each in known)
     )  # fmt: skip
-    return max(read.values(), default=""), tuple(sorted(alike))
+    return visible(max(read.values(), default="")), tuple(sorted(alike))
 
 
 def _reversed_steps(glob: str) -> list[str]:
@@ -295,14 +304,6 @@ def _form(stem: str) -> str:
     """The letters of a name, with # for numbers and dates."""
     name = stem.rpartition("/")[2]
     return _BETWEEN.sub(lambda run: "#" * bool(re.search(r"\d", run[0])), name)
-
-
-def _is_like_one(form: str, known: Iterable[str]) -> bool:
-    """Whether a name differs from one in separators, or has more behind the number."""
-    return any(
-        form.replace("#", "") == each.replace("#", "") or ("#" in each and form.startswith(each))
-        for each in known
-    )
 
 
 def escape_glob(uri: str) -> str:
