@@ -569,7 +569,8 @@ def test_a_pipe_beside_a_source_ends_nothing(tmp_path: Path) -> None:
     assert beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv") == []
 
 
-def test_controls_in_names_are_escaped(tmp_path: Path) -> None:
-    (tmp_path / "sales_2024\n05-02.csv").write_text("x")
-    found = beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv")
-    assert found == [r"sales_2024\x0a05-02.csv"]
+def test_controls_in_names_are_escaped_and_long_names_cut(tmp_path: Path) -> None:
+    (tmp_path / f"sales_2024\n05-02{chr(10) * 99}.csv").write_text("x")
+    (found,) = beside(tmp_path, "sales_2024-05-01.csv", "sales_????-??-??.csv")
+    assert found.startswith(r"sales_2024\x0a05-02\x0a")
+    assert len(found) == 255

@@ -280,12 +280,12 @@ def names_beside(
     numbered = tuple(form for form in forms if "#" in form)
     # A name differs from one of them in separators, or has more behind the number.
     alike = (
-        visible(file.name) for (stem, ending), file in rest.items()
+        visible(file.name)[:255] for (stem, ending), file in rest.items()
         if stem not in copied and ending in endings
         and (_form(stem).replace("#", "") in letters or _form(stem).startswith(numbered))
         and not any(_is_matched(file, each) for each in known)
     )  # fmt: skip
-    return visible(max(read.values(), default="")), tuple(sorted(alike))
+    return visible(max(read.values(), default=""))[:255], tuple(sorted(alike))
 
 
 def _reversed_steps(glob: str) -> list[str]:
