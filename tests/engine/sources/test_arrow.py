@@ -159,7 +159,6 @@ def test_a_file_that_was_cut_short_is_named_and_gives_no_rows(spark, tmp_path, f
     ("values", "found"),
     [
         (pa.array([MOMENT], pa.timestamp("us")).cast(pa.timestamp("ns")), None),
-        (pa.array([1], pa.timestamp("ns")), "would lose data"),
         (pa.array([1], pa.time64("us")), "time64[us]"),
         (pa.array([2], pa.time32("s")), "time32[s]"),
     ],
@@ -176,6 +175,12 @@ def test_what_spark_cannot_hold_is_one_error_and_never_another_value(
     assert (found in str(error), "a.arrow" in str(error)) == (True, True)
     declared = {"schemaFields": [{"name": "id", "dataType": {"long": {}}}]}
     assert [tuple(row) for row in outcome(spark, tmp_path / "*", **declared)] == [(7,)]
+
+
+def test_digits_of_times_after_microseconds_are_cut(spark, tmp_path):
+    times = pa.array([1_999, -1_999], pa.timestamp("ns"))
+    written(tmp_path / "a.arrow", pa.table({"v": times}))
+    assert sorted(at.microsecond for (at,) in outcome(spark, tmp_path / "*")) == [1, 999_999]
 
 
 def test_a_file_of_the_first_feather_is_refused_with_what_to_do(spark, tmp_path):

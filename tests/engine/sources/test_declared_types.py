@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.declared.sources import NOW, files, reader, rows_at, saved
+from support.declared.sources import NOW, by_field, files, reader, rows_at, saved
 
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
+from snaploom.models.common import EpochNanos
 
 pytestmark = pytest.mark.spark
 
@@ -210,6 +211,77 @@ def test_a_column_of_parquet_that_spark_has_no_type_for_hides_no_other(spark, tm
     for name in ("id", "at"):
         declared = files("parquet", tmp_path / "*", **fields({"long": {}}, name))
         assert rows_at(reader(spark, declared), NOW) == [(1,), (2,)]
+
+
+def write_times(path, unit, zone=None, name="at", microseconds=1_714_557_600_123_456):
+    times = pa.array([microseconds, -microseconds, 0]).cast(pa.timestamp("us", zone))
+    pq.write_table(pa.table({"id": [1, 2, 3], name: times.cast(pa.timestamp(unit, zone))}), path)
+
+
+@pytest.mark.parametrize("session_zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+def test_times_of_parquet_in_nanoseconds_are_those_in_microseconds(
+    spark, tmp_path, zone, session_zone
+):
+    write_times(tmp_path / "ns.parquet", "ns", zone)
+    write_times(tmp_path / "us.parquet", "us", zone)
+    spark.conf.set("spark.sql.session.timeZone", session_zone)
+    try:
+        ns, us = (
+            reader(spark, files("parquet", tmp_path / f"{unit}.parquet")).read(NOW).frame
+            for unit in ("ns", "us")
+        )
+        assert ns.schema == us.schema
+        assert ns.orderBy("id").collect() == us.orderBy("id").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_digits_of_times_after_microseconds_are_cut(spark, tmp_path):
+    times = pa.array([1_999, -1_999], pa.timestamp("ns"))
+    pq.write_table(pa.table({"at": times}), tmp_path / "a.parquet")
+    rows = rows_at(reader(spark, files("parquet", tmp_path / "*")), NOW)
+    assert sorted(at.microsecond for (at,) in rows) == [1, 999_999]
+
+
+@pytest.mark.parametrize("declared", [{}, fields({"timestampNtz": {}}, "at")])
+@pytest.mark.parametrize("units", [("ns", "us", "ns"), ("us", "us", "ns"), ("ns", "ns")])
+def test_files_of_both_units_are_read_together(spark, tmp_path, units, declared):
+    for number, unit in enumerate(units):
+        name = "AT" if number and not declared else "at"
+        write_times(tmp_path / f"{number}.parquet", unit, name=name, microseconds=number)
+    frame = reader(spark, files("parquet", tmp_path / "*", **declared)).read(NOW).frame
+    found = {row.n for row in frame.selectExpr("unix_micros(cast(at AS timestamp)) AS n").collect()}
+    assert found == set(range(1 - len(units), len(units)))
+
+
+def test_a_file_in_nanoseconds_among_others_in_microseconds_is_refused(spark, tmp_path):
+    for number, unit in enumerate(("us", "ns", "us")):
+        write_times(tmp_path / f"{number}.parquet", unit)
+    with pytest.raises((PySparkException, Py4JError), match=r"1\.parquet"):
+        rows_at(
+            reader(spark, files("parquet", tmp_path / "*", **fields({"timestampNtz": {}}, "at"))),
+            NOW,
+        )
+
+
+def test_snapshots_in_a_column_of_nanoseconds_are_found(spark, tmp_path):
+    for number, unit in enumerate(("ns", "us")):
+        write_times(tmp_path / f"{number}.parquet", unit, "UTC", microseconds=number + 5)
+    snapshot = by_field("at", "TIMESTAMP")
+    found = reader(spark, files("parquet", tmp_path / "*", snapshot=snapshot))
+    assert [at // 1000 for at in found.listing().times] == [-6, -5, 0, 5, 6]
+    rows = {at: len(rows_at(found, EpochNanos(1000 * at))) for at in (-6, 0, 5)}
+    assert rows == {-6: 1, 0: 2, 5: 1}
+
+
+def test_nanoseconds_inside_other_columns_are_refused_with_column_file_and_remedy(spark, tmp_path):
+    times = pa.array([[1], [2]], pa.list_(pa.timestamp("ns")))
+    pq.write_table(pa.table({"at": times}), tmp_path / "0.parquet")
+    with pytest.raises(SourceSchemaInvalid, match="times in nanoseconds") as caught:
+        reader(spark, files("parquet", tmp_path / "*")).read(NOW)
+    assert f"column at.list.element of file:{tmp_path}/0.parquet" in str(caught.value.found)
+    assert "coerce_timestamps='us'" in caught.value.hint
 
 
 def test_types_of_parquet_widen_in_the_reader_of_rows_too(spark, tmp_path):

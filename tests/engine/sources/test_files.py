@@ -2,11 +2,9 @@
 
 import os
 
-import pandas
 import pytest
-from support.declared.sources import NOW, files, reader
 
-from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.errors import SourceNotReadable
 from snaploom.files.listed import fingerprint, with_local_tag
 from snaploom.sources.files.globs import (
     escape_glob,
@@ -222,14 +220,3 @@ def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp
 
     assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     assert len(at_once) == 140
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_times_in_nanoseconds_are_refused_with_column_file_and_what_to_do(spark, tmp_path, number):
-    for name in range(number):
-        times = pandas.to_datetime(["2024-05-01 10:00:00.123456789"]).astype("datetime64[ns]")
-        pandas.DataFrame({"id": [name], "at": times}).to_parquet(tmp_path / f"{name}.parquet")
-    with pytest.raises(SourceSchemaInvalid, match="times in nanoseconds") as caught:
-        reader(spark, files("parquet", tmp_path / "*")).read(NOW)
-    assert f"column at of file:{tmp_path}/0.parquet" in str(caught.value.found)
-    assert "coerce_timestamps='us'" in caught.value.hint

@@ -189,12 +189,22 @@ def test_a_column_of_several_types_in_its_days_is_read_as_one(tmp_path, first, s
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.timestamp("ns"), pa.time64("us"), pa.float16(), pa.decimal256(50, 2)]
+    "kind",
+    [pa.list_(pa.timestamp("ns")), pa.time64("us"), pa.float16(), pa.decimal256(50, 2)],
 )
 def test_a_column_for_which_spark_has_no_type_is_named(tmp_path: Path, kind: pa.DataType) -> None:
     pq.write_table(pa.table({"id": [1], "v": pa.nulls(1, kind)}), tmp_path / "a.parquet")
-    with pytest.raises(SourceNotReadable, match="column v: Spark has no type for"):
+    with pytest.raises(SourceNotReadable, match=r"column v\S*: Spark has no type for"):
         discover([str(tmp_path)], "file:///m/")
+
+
+@pytest.mark.parametrize(("digits", "number"), [(999, 1), (0, 0)])
+def test_times_finer_than_those_of_spark_are_noted(tmp_path: Path, digits, number) -> None:
+    times = pa.array([5_000, 7_000 + digits, None], pa.timestamp("ns", "UTC"))
+    pq.write_table(pa.table({"id": [1, 2, 3], "v": times}), tmp_path / "a.parquet")
+    (found,) = discover([str(tmp_path)], "file:///m/").profiles
+    assert found.column("v").type == TIMESTAMP
+    assert found.notes == ("v has times finer than microseconds, which are cut",) * number
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,9 @@ def conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
             values = values.cast(pa.list_(own.value_type))
         return _around(values, wanted, conform(values.values, wanted.value_type))
     is_view = pa.types.is_string_view(own) or pa.types.is_binary_view(own)
-    return (_sound(values) if is_view else values).cast(wanted)
+    # Digits of times after microseconds are cut, as those of Parquet.
+    is_safe = not (pa.types.is_timestamp(wanted) and str(own).startswith("timestamp[ns"))
+    return (_sound(values) if is_view else values).cast(wanted, safe=is_safe)
 
 
 def _sound(views: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
@@ -31,6 +32,7 @@ from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, AskedTable, Rows,
 from snaploom.policy.fileformats import format_of, known_formats
 from snaploom.sources.databases.declared import table_parts
 from snaploom.sources.databases.drivers import DATABASES
+from snaploom.sources.files.footers import times_in_nanoseconds
 from snaploom.types.arrow import plain, spark_type
 from snaploom.types.schemas import Simple
 
@@ -135,11 +137,14 @@ def _parquet(source: RangedFile) -> _OpenFile:
 
     kinds = {column.path: column.logical_type.to_json()
              for column in map(opened.schema.column, range(len(opened.schema)))}  # fmt: skip
+    for path, is_own in times_in_nanoseconds(opened.schema):
+        if is_own:  # which is read to the microsecond
+            del kinds[path]
     return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches, kinds)
 
 
 _REMEDIES = {
-    '"nanoseconds"': "times in nanoseconds: write microseconds, as by coerce_timestamps='us'",
+    '"nanoseconds"': "nested times in nanoseconds: write microseconds (coerce_timestamps='us')",
     '"Time"': "times of day: write texts", '"Float16"': "fractions of two bytes: write float32",
     '"precision":(39|[4-9][0-9])': "more than 38 digits: write texts",
 }  # fmt: skip
@@ -256,7 +261,8 @@ def profile_typed(
     in_all = round(known * max(1.0, stored / max(1, read)))
     are_files = isinstance(origin, Layout) and table is None
     mixed = _mixed(schemas, [part for part, _ in opened]) if are_files else frozenset[str]()
-    notes = tuple(f"{each} has several types in its files: it is read as one" for each in mixed)
+    notes = [f"{each} has several types in its files: it is read as one" for each in mixed]
+    notes += [f"{each} has times finer than microseconds, which are cut" for each in loading.cut]
     profile = loading.profile(name, origin, in_all, files)
     return replace(profile, mixed=mixed, notes=tuple(sorted(notes)))
 
@@ -359,11 +365,13 @@ class _Loading:
         self._scratch = scratch
         self._table = scratch.create(self._schema.empty_table())
         self._snapshots: set[int] = set()
+        self.cut: set[str] = set()
         self.rows = 0
         self.most = MOST_VALUES // max(1, len(kept))
 
     def add(self, batch: pa.Table, snapshot: int, file: int) -> None:
         """Add rows of a file."""
+        self.cut.update(one.name for one in batch.schema if _is_finer(batch.column(one.name)))
         arrays = [
             _conformed(batch.column(name), kind)
             if name in batch.schema.names
@@ -391,6 +399,15 @@ class _Loading:
         return profiles.SourceProfile(
             name, origin, profiles.column_profiles(rows, self.columns), rows.values((SNAPSHOT,))
         )
+
+
+def _is_finer(column: pa.ChunkedArray) -> bool:
+    """Whether times have digits beyond those of Spark's."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
+        return False
+    zone = column.type.tz
+    whole = column.cast(pa.timestamp("us", zone), safe=False).cast(column.type)
+    return bool(pc.any(pc.not_equal(column, whole)).as_py())
 
 
 def _conformed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -1,18 +1,20 @@
 """Types that files have, and the same against declared ones, checked once a run."""
 
 import io
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial, reduce
 from pkgutil import resolve_name
 from typing import cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 from pyspark.sql import types as spark_types
 
@@ -24,6 +26,7 @@ from snaploom.models.datasource import HdfsLike
 from snaploom.policy.acceleration import BATCH, OFF_HEAP
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import (
+    StoredTimes,
     columns_without_nulls,
     have_one_calendar,
     read_footers,
@@ -35,7 +38,7 @@ from snaploom.spark import jvm
 from snaploom.spark.failures import translate
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
 from snaploom.types.arrow import arrow_schema, schema_of_arrow
-from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, schema_json
+from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, quote, schema_json
 
 # Files that an accelerator would read otherwise than Spark.
 
@@ -247,6 +250,130 @@ def _holds(own: spark.DataType, declared: spark.DataType, file_format: FileForma
         whole = declared.precision - declared.scale
         return declared.scale >= scale and whole >= digits - scale
     return one in _EXACT_IN.get(other, ())
+
+
+# Times of Parquet in nanoseconds, as pandas writes them: Spark has only whole numbers of them.
+
+_OF_NANOSECONDS = {
+    "timestamp": "timestamp_micros({} div 1000)",
+    "timestamp_ntz": "timestampadd(microsecond, {} div 1000, timestamp_ntz'1970-01-01')",
+}
+"""Expressions of times, of which none depends on the session's time zone."""
+
+Reader = Callable[[SparkSession], DataFrameReader]
+
+
+def session_with(session: SparkSession, name: str) -> SparkSession:
+    """A session like another one with a setting that is `true`; the other is left as it is."""
+    like = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if like.conf.isModifiable(key):
+            like.conf.set(key, value)
+    like.conf.set(name, "true")
+    return like
+
+
+@dataclass(frozen=True)
+class TimesInNanoseconds:
+    """Reader of Parquet's times to the microsecond, as Spark reads those of INT96."""
+
+    spark: SparkSession
+    is_parquet: bool
+    _stored: dict[str, StoredTimes] = field(default_factory=dict)
+    """Of files that were asked, by URI."""
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """A session that takes such times for whole numbers."""
+        return session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
+
+    def forms(self, files: Sequence[ListedFile]) -> Mapping[StoredTimes, Sequence[ListedFile]]:
+        """Files by their columns of such times.
+
+        Where neither the first nor the last one has any, the others are not asked: Spark refuses
+        one that has.
+        """
+        if not self.is_parquet or not files:
+            return {(): files}
+        end_of = jvm.FileEnds(jvm.client_of(self.spark)).read
+        for some in ([files[0], files[-1]], files):
+            unknown = [file for file in some if file.uri not in self._stored]
+            for file, footer in zip(unknown, read_footers(unknown, None, end_of), strict=True):
+                self._stored[file.uri] = () if footer is None else footer.nanoseconds
+            if not any(self._stored[file.uri] for file in some):
+                return {(): files}
+        forms = defaultdict[StoredTimes, list[ListedFile]](list)
+        for file in files:
+            forms[self._stored[file.uri]].append(file)
+        return forms
+
+    def inferring(self, files: Sequence[ListedFile]) -> SparkSession:
+        """The session in which Spark infers a schema that `named` completes."""
+        types = [data_type for form in self.forms(files) for _, data_type in form]
+        return self.session if types and all(types) else self.spark
+
+    def named(
+        self,
+        schema: spark_types.StructType,
+        files: Sequence[ListedFile],
+        columns: Collection[str] | None = None,
+    ) -> spark_types.StructType:
+        """A schema with times for whole numbers of nanoseconds, of all columns or some."""
+        wanted = None if columns is None else set(map(fold_case, columns))
+        types = {
+            fold_case(name): SIMPLE[data_type]
+            for form in self.forms(files)
+            for name, data_type in form
+            if data_type and (wanted is None or fold_case(name) in wanted)
+        }
+        return spark_types.StructType(
+            [
+                spark_types.StructField(one.name, types.get(fold_case(one.name), one.dataType))
+                if isinstance(one.dataType, spark_types.LongType)
+                else one
+                for one in schema.fields
+            ]
+        )
+
+    def frame(
+        self, files: Sequence[ListedFile], schema: spark_types.StructType | None, reader: Reader
+    ) -> DataFrame:
+        """Rows of files, under a schema or the one that Spark infers."""
+        forms = self.forms(files)
+        if schema is None and any(forms):
+            paths = [escape_glob(file.uri) for file in files]
+            schema = self.named(reader(self.inferring(files)).load(paths).schema, files)
+        frames = [self._rows(some, schema, form, reader) for form, some in forms.items()]
+        return reduce(DataFrame.unionAll, frames)
+
+    def _rows(
+        self,
+        files: Sequence[ListedFile],
+        schema: spark_types.StructType | None,
+        form: StoredTimes,
+        reader: Reader,
+    ) -> DataFrame:
+        own, paths = reader(self.spark), [escape_glob(file.uri) for file in files]
+        if schema is None:
+            return own.load(paths)
+        names = {fold_case(name) for name, _ in form}
+        times = {
+            one.name: _OF_NANOSECONDS[one.dataType.typeName()].format(quote(one.name))
+            for one in schema.fields
+            if fold_case(one.name) in names and one.dataType.typeName() in _OF_NANOSECONDS
+        }
+        if not times:
+            return own.schema(schema).load(paths)
+        if jvm.scans_natively(self.spark):
+            jvm.scan_by_spark(self.spark)
+        stored = [
+            spark_types.StructField(one.name, spark_types.LongType()) if one.name in times else one
+            for one in schema.fields
+        ]
+        frame = own.schema(spark_types.StructType(stored)).load(paths)
+        return frame.select(
+            *(sf.expr(times.get(name, quote(name))).alias(name) for name in frame.columns)
+        )
 
 
 # Files that a reader of ours opens: their schemas on the driver, their rows in Spark's workers.

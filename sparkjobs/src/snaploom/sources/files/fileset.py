@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from urllib.parse import unquote
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -28,11 +25,18 @@ from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
-from snaploom.sources.files.checks import FileChecks, TypedFiles, choose_scan, opened_file
+from snaploom.sources.files.checks import (
+    FileChecks,
+    TimesInNanoseconds,
+    TypedFiles,
+    choose_scan,
+    opened_file,
+    session_with,
+)
 from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles, column_remarks
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
+from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
 from snaploom.sources.files.values import Records, ValueChecks, cut
 from snaploom.sources.prefix import (
     Capture,
@@ -62,7 +66,6 @@ _TYPES: Mapping[CaptureType, spark_types.DataType] = {
 _FILE_OF_ROW = "__snaploom_file"
 _LOOKUP_KEY = "__snaploom_key"
 _RECORD = "__snaploom_record"
-_NANOSECONDS = "NANOS"
 _TEXT = spark_types.StringType()
 
 
@@ -278,11 +281,20 @@ class FileSet:
         """
         if _FILE_OF_ROW in frame.schema.names:
             path = sf.col(_FILE_OF_ROW)
-        elif self.format.has_headers and len(self._csv.forms(list(uris))) > 1:
+        elif self._is_union(list(uris)):
             path = sf.input_file_name()  # Spark knows no metadata column of a union.
         else:
             path = frame.metadataColumn("_metadata").getField("file_path")
         return sf.regexp_replace(path, "^file:/+", "file:/")
+
+    def _is_union(self, uris: Sequence[str]) -> bool:
+        if self.format.has_headers:
+            return len(self._csv.forms(uris)) > 1
+        return len(self._times.forms(self._files_at(uris))) > 1
+
+    def _files_at(self, uris: Sequence[str]) -> Sequence[ListedFile]:
+        files = {each.file.uri: each.file for each in self.files}
+        return [files[uri] for uri in uris]
 
     def _load(
         self, files: Sequence[ListedFile], schema: spark_types.StructType | None
@@ -448,9 +460,11 @@ class FileSet:
     def _frame(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
         if self.format.has_headers:
             return self._csv.frame(uris, schema)
-        reader = self._reader(self.spark)
-        paths = [escape_glob(uri) for uri in uris]
-        return (reader if schema is None else reader.schema(schema)).load(paths)
+        return self._times.frame(self._files_at(uris), schema, self._reader)
+
+    @cached_property
+    def _times(self) -> TimesInNanoseconds:
+        return TimesInNanoseconds(self.spark, self.format.has_footers)
 
     @cached_property
     def _csv(self) -> CsvFiles:
@@ -472,40 +486,38 @@ class FileSet:
             for name, value in self.declared.format_options.items()
             if name.casefold() not in _SCHEMA_OPTIONS
         }
-        spark = (
-            _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
-            if self.format.has_footers
-            else self.spark
-        )
+        spark = self._times.session if self.format.has_footers else self.spark
         reader = spark.read.format(self._allowed_format()).options(**options)
         reader = reader.option("mergeSchema", str(len(files) > 1).lower())
         try:
             frame = reader.load([escape_glob(file.uri) for file in files])
-            return schema_of(frame, self.resource, "spec.hdfsLike", columns)
+            own = schema_of(frame, self.resource, "spec.hdfsLike", columns)
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        declared = struct_of(self.declared.schema_fields or ()).fields
+        times = [one.name for one in declared if one.dataType.typeName().startswith("timestamp")]
+        return self._times.named(own, files, times)
 
     def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
         """One schema of files that need not agree, of a format that Spark merges."""
         paths = [escape_glob(file.file.uri) for file in files]
-        reader = self._reader(self.spark).option("mergeSchema", "true")
+        listed = [file.file for file in files]
+        reader = self._reader(self._times.inferring(listed)).option("mergeSchema", "true")
         try:
-            return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
+            merged = schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
+            return self._times.named(merged, listed)
         except (PySparkException, Py4JError) as error:
             raise self._failure(error, [file.file for file in files]) from error
 
     def _failure(self, error: Exception, files: Sequence[ListedFile]) -> SnaploomError:
         failure = translate(error, resource=self.resource, path="spec.hdfsLike")
-        if _NANOSECONDS in (failure.found or ""):  # of which Spark names neither column nor file
-            failure.found = f"{failure.found}: {shown(list(self._nanosecond_columns(files)))}"
+        if "NANOS" in (failure.found or ""):  # of which Spark names neither column nor file
+            forms = self._times.forms(files)
+            columns = [
+                f"column {name} of {forms[form][0].uri}" for form in forms for name, _ in form
+            ]
+            failure.found = f"{failure.found}: {shown(columns)}"
         return failure
-
-    def _nanosecond_columns(self, files: Sequence[ListedFile]) -> Iterator[str]:
-        for file in files[:SHOWN]:
-            with suppress(OSError, pa.ArrowException), opened_file(self.spark, file) as opened:
-                for one in pq.read_schema(opened):
-                    if pa.types.is_timestamp(one.type) and one.type.unit == "ns":
-                        yield f"column {one.name} of {file.uri}"
 
     @property
     def format(self) -> FileFormat:
@@ -540,7 +552,7 @@ class FileSet:
             return self._csv.schema(uris)
         if not self.format.has_named_values:
             return None
-        reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
+        reader = self._reader(session_with(self.spark, "spark.sql.caseSensitive"))
         try:
             inferred = reader.load([escape_glob(uri) for uri in uris])
             schema = schema_of(inferred, self.resource, "spec.hdfsLike")
@@ -578,16 +590,6 @@ def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
     """The URI of each file that a frame reads, by the name that Spark has for it."""
     by_uri = {normal_uri(uri): uri for uri in uris}
     return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
-
-
-def _session_with(session: SparkSession, name: str) -> SparkSession:
-    """A session like another one with a setting that is `true`; the other is left as it is."""
-    like = session.newSession()
-    for key, value in session.conf.getAll.items():
-        if like.conf.isModifiable(key):
-            like.conf.set(key, value)
-    like.conf.set(name, "true")
-    return like
 
 
 def _comparable(url: str) -> str:

@@ -1,5 +1,6 @@
 """Footers of a source's Parquet files, and snapshots that a column of them holds."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ class SingleValues:
         return self.values if is_unchanged and parts == (self.name,) else None
 
 
+StoredTimes = tuple[tuple[str, str], ...]
+"""Columns of times in nanoseconds, each with the type of Spark that it is read as; with an empty
+one if it is inside another column."""
+
+
 @dataclass(frozen=True, slots=True)
 class Footer:
     """Requested facts of one footer."""
@@ -86,6 +92,7 @@ class Footer:
     """Equal for files of which Spark infers one schema."""
     column: SingleValues | None
     """Of the column, where there is one of its name, and each row group has a single value."""
+    nanoseconds: StoredTimes
 
 
 def read_footers(
@@ -179,7 +186,19 @@ def _footer(metadata: pq.FileMetaData, name: str | None) -> Footer:
     stored: Mapping[bytes, bytes] = metadata.metadata or {}
     schema = str(metadata.schema).partition("\n")[2].encode()  # the first line has an address
     schema_hash = content_hash(schema + b"\0" + stored.get(SPARK_SCHEMA, b""))
-    return Footer(schema_hash, None if name is None else _single_values(metadata, name))
+    column = None if name is None else _single_values(metadata, name)
+    return Footer(schema_hash, column, tuple(sorted(times_in_nanoseconds(metadata.schema))))
+
+
+def times_in_nanoseconds(schema: pq.ParquetSchema) -> Iterator[tuple[str, str]]:
+    """Paths of columns in nanoseconds and Spark's types of them, as `StoredTimes` has them."""
+    for leaf in map(schema.column, range(len(schema))):
+        if leaf.logical_type.type == "TIMESTAMP":
+            stored = json.loads(leaf.logical_type.to_json())
+            if stored["timeUnit"] == "nanoseconds":
+                is_own = leaf.path == leaf.name and not leaf.max_repetition_level
+                data_type = "timestamp" if stored["isAdjustedToUTC"] else "timestamp_ntz"
+                yield leaf.path, data_type * is_own
 
 
 def _single_values(metadata: pq.FileMetaData, name: str) -> SingleValues | None:
