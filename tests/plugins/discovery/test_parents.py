@@ -518,6 +518,27 @@ def test_a_role_before_the_name_of_its_own_table_is_no_other_person(tmp_path: Pa
     assert links(result) == {"trainers.lead_trainer_id > trainers.id"}
 
 
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({"users": "id,age%40 90", "user_friends": "user_id%90,friend_id%88 900"},
+         {"user_friends.user_id > users.id", "user_friends.friend_id > users.id"}),
+        ({"team": "id,team_api_id+5000,team_size%7,team_rank%9,team_age%5 90",
+          "scores": "team_api_id%90+5000,points%9 900"},
+         {"scores.team_api_id > team.team_api_id"}),
+        ({"shop_orders": "order_id,backorder_order_id%80 900",
+          "shop_order_lines": "order_line_id,order_id%900,price%7 2000"},
+         {"shop_orders.backorder_order_id > shop_orders.order_id",
+          "shop_order_lines.order_id > shop_orders.order_id"}),
+        ({"results": "result_id,number%80,score%90 900", "late_results": "result_id,rank%9 90"},
+         {"late_results.result_id > results.result_id"}),
+    ],
+    ids=["friends", "prefix", "own key", "number"],
+)  # fmt: skip
+def test_names_of_keys_are_compared_as_people_mean_them(tmp_path, tables, expected):
+    assert links(found(tmp_path, **tables)) == expected
+
+
 @pytest.mark.parametrize(("measure", "guess"), [("paid", "nothing"), ("held", "months")])
 def test_what_has_only_numbers_beside_its_key_is_a_guess(tmp_path, measure, guess):
     sales = "sale_no,store_id%7,item_id%9,paid%2 500"

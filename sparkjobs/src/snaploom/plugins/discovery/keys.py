@@ -35,6 +35,7 @@ from snaploom.plugins.discovery.names import (
     stem,
     table_likeness,
     table_words,
+    words_of,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.scratch import combined, inclusion, is_unique
@@ -298,6 +299,8 @@ def _likeness_as(
     likeness = key_likeness(name, child.prefix, own, target.name, parent.prefix, parent.name)
     if child is parent:
         likeness = _self_likeness(child, column, target, likeness)
+    elif not words.base and not column.is_unique and column_words(target.name, parent.prefix).base:
+        likeness = 0.0  # the number of results is no result_id of sprint_results
     elif not words.base and is_sequence(column) and is_sequence(target):
         likeness = min(likeness, LIKE_NAME)  # customer_demographics need not extend customer
     is_number = column.type.family is Family.WHOLE and not words.has_id
@@ -330,7 +333,7 @@ def _likeness_as(
     # link_type of link_types, though these have a link_type_id as well.
     is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id) or (
         # subject_id of patients, whose rows have numbers of their own besides
-        other.has_id and words.whole == other.whole
+        other.has_id and words.whole in (other.whole, words_of(target.name))
         and target.is_unique and not column.is_unique and not is_sequence(target)
     )  # fmt: skip
     if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
@@ -347,9 +350,12 @@ def _likeness_as(
     if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
     is_person = is_main and names_a_person(name, child.prefix, parent.name)
-    # The lead_trainer_id of trainers is a trainer, whatever other persons there are.
+    # The lead_trainer_id of trainers is a trainer, whatever other persons there are; rows of
+    # user_friends are none, and have no key of their own.
     if likeness < LIKE_NAME and is_person:
+        key = primary.get(child.name)
         is_own = stem(words.base[-1]) == stem(table_words(child.name)[-1])
+        is_own &= key is not None and len(key.columns) == 1
         return likeness if is_own else PERSON_ROLE
     return likeness
 

@@ -61,7 +61,7 @@ PERSON_ROLES = frozenset({
     "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
     "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
-    "scorer", "assist", "captain",
+    "scorer", "assist", "captain", "friend",
 })  # fmt: skip
 """Words of columns that refer to a person by role, and not by the table's name."""
 PERSON_TABLES = frozenset({
@@ -349,8 +349,8 @@ def _beside(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     tail = base[-len(table) :]
     if len(base) > len(table) and _covered(table, tail) > 0:
         return 0.9 * _covered(table, tail)  # a role: ship_address of addresses
-    if len(base) == len(table):
-        return max(_covered(base, table), joined) * 0.95
+    if len(base) == len(table):  # back_order has no word for that of lines in order_line
+        return max(min(_covered(base, table), _covered(table, base)), joined) * 0.95
     if len(base) < len(table):
         ends = _covered(base, table[-len(base) :])
         begins = _covered(base, table[: len(base)])

@@ -483,16 +483,17 @@ def _odds(
     The weights are those with which few pairs of data sets whose truth is known stay undecided.
     Numbers that are a sequence give no evidence by being included.
     """
-    counts = is_sequence(target)
     distinct = column.values.distinct
-    evidence = 0.0 if counts else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
+    evidence = 0.0 if is_sequence(target) else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
     evidence = 1.0 if column.is_guid and target.is_guid else evidence
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
     names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
     if likeness == LIKE_NAME:  # by a rule that has exceptions
         names -= 1
-    at_home = home(child, column, parent)
+    key, words = (column_words(each.name, child.prefix) for each in (target, column))
+    is_self = child is parent and bool(key.base) and words.whole[-len(key.whole) :] == key.whole
+    at_home = 1.0 if is_self else home(child, column, parent)  # backorder_order_id of orders
     at_home = _HOME if at_home >= NAMED else at_home
     fits = 0.8 * log(max(_LEAST_FIT, fit))
     return round(names + 5 * (share - INCLUDED_LIKE_NAME) + at_home + fits + evidence, 4)
