@@ -518,6 +518,28 @@ def test_a_role_before_the_name_of_its_own_table_is_no_other_person(tmp_path: Pa
     assert links(result) == {"trainers.lead_trainer_id > trainers.id"}
 
 
+def test_of_tables_with_the_same_keys_that_with_more_columns_is_a_guess(tmp_path: Path) -> None:
+    for name, rest, rows in (("MAKT", "D", 90), ("MARA", "X,Y", 90), ("VBAP", "9,8,7", 900)):
+        header = ",".join(("MATNR", *(f"{name}{place}" for place in range(rest.count(",") + 1))))
+        lines = (f"M{row % 90:05d},{rest}\n" for row in range(rows))
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n" + "".join(lines))
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {"VBAP.MATNR > MARA.MATNR", "MAKT.MATNR > MARA.MATNR"}
+    stated = {guess.what for guess in result.guesses}
+    assert stated == {"VBAP.MATNR refers to", "MAKT.MATNR refers to"}
+
+
+@pytest.mark.parametrize("has_gaps", [True, False])
+def test_gaps_of_keys_that_no_value_fills_prove_a_reference(tmp_path: Path, has_gaps) -> None:
+    ids = [n for n in range(1, 400) if n % 5 or not has_gaps]
+    for name, numbers in {"molecules": ids, "shapes": ids[:-9], "doses": ids[:200] * 3}.items():
+        lines = (f"{number},{number % 3}\n" for number in numbers)
+        (tmp_path / f"{name}.csv").write_text(f"molregno,{name}_size\n" + "".join(lines))
+    result = discover([str(tmp_path)], "file:///m/")
+    expected = {"shapes.molregno > molecules.molregno", "doses.molregno > molecules.molregno"}
+    assert (links(result) == expected and not result.guesses) is has_gaps
+
+
 @pytest.mark.parametrize(
     ("tables", "expected"),
     [

@@ -142,6 +142,15 @@ def is_sequence(column: ColumnProfile) -> bool:
     return column.density >= DENSE_SHARE and (starts_low or column.is_in_shared_range)
 
 
+def is_by_chance(column: ColumnProfile, target: ColumnProfile) -> bool:
+    """Whether numbers of any column may be among a key's: none of its gaps tells them apart."""
+    if not is_sequence(target) or column.low is None or column.high is None:
+        return is_sequence(target)
+    gaps = 1 - target.values.share_between(column.low, column.high)
+    is_proof = column.values.distinct * gaps >= MANY_NUMBERS / 2
+    return not (is_proof and inclusion(column.values, target.values).share == 1)
+
+
 def with_shared_ranges(profiles: Sequence[SourceProfile]) -> tuple[SourceProfile, ...]:
     """Profiles whose columns know whether a key of another source has their range of numbers."""
     ranges = [
@@ -353,9 +362,9 @@ def _likeness_as(
     # The lead_trainer_id of trainers is a trainer, whatever other persons there are; rows of
     # user_friends are none, and have no key of their own.
     if likeness < LIKE_NAME and is_person:
-        key = primary.get(child.name)
+        of_rows = primary.get(child.name)
         is_own = stem(words.base[-1]) == stem(table_words(child.name)[-1])
-        is_own &= key is not None and len(key.columns) == 1
+        is_own &= of_rows is not None and len(of_rows.columns) == 1
         return likeness if is_own else PERSON_ROLE
     return likeness
 

@@ -280,7 +280,7 @@ def _decided(
 
 
 def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile]) -> list[Choice]:
-    strong = _one_direction(v.found for v in verdicts if v.is_strong)
+    strong = _one_direction((v.found for v in verdicts if v.is_strong), profiles)
     backwards = {(_target(r), source_of(r)) for r in strong}
     weak = {v.found: v.stopped for v in verdicts if v.is_weak and ends_of(v.found) not in backwards}
     rivals: dict[_Source, float] = defaultdict(lambda: -inf)
@@ -299,7 +299,7 @@ def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile])
     found = [
         _choice(source, options, chosen, rivals[source], profiles) for source in sorted(options)
     ]
-    for one in sorted(_one_direction(weak), key=lambda r: r.order):
+    for one in sorted(_one_direction(weak, profiles), key=lambda r: r.order):
         if source_of(one) not in options:
             options[source_of(one)] = [one]
             found.append(Choice((one,), None, False, _effect(one, profiles), weak[one]))
@@ -368,18 +368,25 @@ def _is_of_child(one: Relationship, best: Relationship) -> bool:
 def _homes(
     ones: Sequence[Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> list[Relationship]:
-    """Candidates without those whose key surely refers to another one, as details of orders."""
+    """Candidates without those whose key refers to another one, as details of orders.
+
+    Where that may be the other way round, as both have the same keys, the other one is a guess.
+    """
     keys = set(map(_target, ones))
-    return [
-        one
-        for one in ones
-        if not any(
-            _target(above) in keys
-            and above.included.share >= foundfiles.INCLUDED_LIKE_NAME
-            and not above.is_unsure
-            for above in options.get(_target(one), ())
+    kept, is_unsure = [], False
+    for one in ones:
+        above = [
+            r for r in options.get(_target(one), ())
+            if _target(r) in keys and r.included.share >= foundfiles.INCLUDED_LIKE_NAME
+        ]  # fmt: skip
+        is_same = any(
+            r.is_unsure and r.is_one_to_one and r.used == r.included.share == 1 for r in above
         )
-    ]
+        if is_same or any(not r.is_unsure for r in above):
+            is_unsure |= is_same
+        else:
+            kept.append(one)
+    return [replace(one, is_unsure=True) for one in kept] if is_unsure else kept
 
 
 def _originals(
@@ -503,14 +510,24 @@ def _arborescence(
     return cost, tuple(one for one in found if one is not None)
 
 
-def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
+def _one_direction(
+    found: Iterable[Relationship], profiles: Mapping[str, SourceProfile]
+) -> list[Relationship]:
     """Of two relationships between the same columns, the one whose parent is their home."""
     by_pair: dict[frozenset[_Source], list[Relationship]] = defaultdict(list)
     for one in found:
         by_pair[frozenset([source_of(one), _target(one)])].append(one)
-    return [
-        min(ones, key=lambda r: (-r.odds, -r.included.share, r.parent)) for ones in by_pair.values()
-    ]
+    return [_likelier(ones, profiles) for ones in by_pair.values()]
+
+
+def _likelier(ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile]) -> Relationship:
+    """The better direction: of equal ones as a guess that to the source of more columns."""
+    best, *rest = sorted(
+        ones,
+        key=lambda r: (-r.odds, -r.included.share, -len(profiles[r.parent].columns), r.parent),
+    )
+    is_tied = any((r.odds, r.included.share) == (best.odds, best.included.share) for r in rest)
+    return replace(best, is_unsure=best.is_unsure or is_tied)
 
 
 # Columns of one name that are a key on neither side.

@@ -25,6 +25,7 @@ from snaploom.plugins.discovery.keys import (
     PERSON_ROLE,
     Key,
     are_same_rows,
+    is_by_chance,
     is_main_key,
     is_sequence,
     is_short,
@@ -240,7 +241,7 @@ def judge(
         used=used,
         normalize=steps,
         as_written=written.share,
-        is_by_chance=is_sequence(target),
+        is_by_chance=is_by_chance(column, target),
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or describes(parent, target, primary)
@@ -249,7 +250,7 @@ def judge(
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
-            is_sequence(target)
+            is_by_chance(column, target)
             and (
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
@@ -484,7 +485,9 @@ def _odds(
     Numbers that are a sequence give no evidence by being included.
     """
     distinct = column.values.distinct
-    evidence = 0.0 if is_sequence(target) else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
+    evidence = (
+        0.0 if is_by_chance(column, target) else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
+    )
     evidence = 1.0 if column.is_guid and target.is_guid else evidence
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
@@ -551,7 +554,7 @@ def _are_counters(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> bool:
     """Whether both are keys that count rows, such as `ROW_ID`, and are named for no table."""
-    if not (is_sequence(column) and is_sequence(target)):
+    if not (is_sequence(column) and is_by_chance(column, target)):
         return False
     base = column_words(column.name, child.prefix).base
     return bool(base) and all(
@@ -575,6 +578,8 @@ def _names_own_table(
 
 def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
+    if is_sequence(target) and column.name == target.name and not is_by_chance(column, target):
+        return True  # tid and tid, with the same gaps
     if not is_main or column.type.family is not target.type.family:
         return False
     values, others = column.values.distinct, target.values.distinct
@@ -588,7 +593,9 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    if is_sequence(target) or values < MANY_NUMBERS or column.low is None or column.high is None:
+    if values < MANY_NUMBERS or column.low is None or column.high is None:
+        return False
+    if is_sequence(target):
         return False
     extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
     if column.name.casefold() == target.name.casefold() and len(extents) == 1:
