@@ -521,12 +521,17 @@ def _one_direction(
 
 
 def _likelier(ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile]) -> Relationship:
-    """The better direction: of equal ones as a guess that to the source of more columns."""
-    best, *rest = sorted(
-        ones,
-        key=lambda r: (-r.odds, -r.included.share, -len(profiles[r.parent].columns), r.parent),
+    """The better direction: of equal ones that to more columns, as a guess if not twice as many."""
+
+    def width(one: Relationship) -> int:
+        return len(profiles[one.parent].columns)
+
+    best, *rest = sorted(ones, key=lambda r: (-r.odds, -r.included.share, -width(r), r.parent))
+    is_tied = any(
+        (r.odds, r.included.share) == (best.odds, best.included.share)
+        and width(best) < 2 * width(r)
+        for r in rest
     )
-    is_tied = any((r.odds, r.included.share) == (best.odds, best.included.share) for r in rest)
     return replace(best, is_unsure=best.is_unsure or is_tied)
 
 
