@@ -16,6 +16,7 @@ from snaploom.plugins.discovery.foundfiles import (
     INCLUDED_SAME_NAME,
     LIKE_NAME,
     SAME_NAME,
+    SEQUENCE_START,
     WEAK_SHARE,
     WIDE_PARENT,
 )
@@ -578,8 +579,10 @@ def _names_own_table(
 
 def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
     """Whether values could not be included by chance, so that names need not be alike."""
-    if is_sequence(target) and column.name == target.name and not is_by_chance(column, target):
-        return True  # tid and tid, with the same gaps
+    is_same = column.name.casefold() == target.name.casefold()
+    is_called_key = column_words(column.name).has_id and not column.is_unique
+    if is_sequence(target) and not is_by_chance(column, target):
+        return is_same or (is_called_key and is_main)  # tid and tid, with the same gaps
     if not is_main or column.type.family is not target.type.family:
         return False
     values, others = column.values.distinct, target.values.distinct
@@ -595,12 +598,11 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
         return is_code and enough and not column.is_unique
     if values < MANY_NUMBERS or column.low is None or column.high is None:
         return False
+    extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
+    if is_same and len(extents) == 1 and column.low > SEQUENCE_START:
+        return True  # the years of races are those of seasons, all of them
     if is_sequence(target):
         return False
-    extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
-    if column.name.casefold() == target.name.casefold() and len(extents) == 1:
-        return True  # the years of races are those of seasons, all of them
     missing = 1 - target.values.share_between(column.low, column.high)
-    is_called_key = column_words(column.name).has_id and not column.is_unique
     least = _MISSING if is_called_key else _MOST_MISSING
     return missing >= least and values * missing >= MANY_NUMBERS / 2
