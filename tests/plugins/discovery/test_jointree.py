@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.discovery.stars import write_tables
 
 from snaploom.models.common import TimeOffset
 from snaploom.plugins.discovery.dates import Unit
@@ -39,6 +40,18 @@ def test_satellites_are_grouped_below_what_they_refer_to(tmp_path: Path) -> None
     assert grouped["contacts"] == grouped["memberships"] == ("customer_id",)
     parents = {node.field: tree.nodes[node.parent].field for node in tree.nodes[1:]}
     assert parents["groups"] == "memberships"
+
+
+def test_of_alike_facts_the_larger_one_is_the_root_whatever_else_meets_the_smaller(tmp_path: Path):
+    tables = {
+        "drivers": "driver_id,age%40 60", "races": "race_id,laps%7 80", "status": "status_id,x%3 9",
+        "results": "result_id,driver_id%60,race_id%80,status_id%9,points%5 30000",
+        "sprint_results": "sprint_id,driver_id%60,race_id%80,status_id%9,points%5 90",
+        "pit_stops": "stop_id,driver_id%60,race_id%80,lap%9 9000",
+        "lap_times": "time_id,driver_id%60,race_id%80,lap%9 9000",
+    }  # fmt: skip
+    result = discover([str(write_tables(tmp_path / "data", **tables))], "file:///m/")
+    assert result.tree.root.table == "results"
 
 
 def test_a_root_is_taken_as_it_is_named(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from snaploom.plugins.discovery.relationships import Relationship
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
 _GROUPED_WORTH = 0.5
+_BESIDE_WORTH = 0.25
+"""Of what is grouped below what the root refers to: other facts about the same customer."""
 _REACHED = 0.1
 """Share of a parent's keys from which its rows count as reached: not all customers have orders."""
 _LINK_COST = 2.0
@@ -83,7 +85,7 @@ def propose_tree(
     by_name = {profile.name: profile for profile in profiles}
     worth = {name: _worth(name, by_name, found) for name in by_name}
     ranked = sorted(by_name, key=lambda name: (-worth[name], -by_name[name].rows, name))
-    chosen = root or ranked[0]
+    chosen = root or max(_alike(ranked, by_name, found), key=lambda name: by_name[name].rows)
     tree = _Growth(by_name, found.declared, chosen, depth)
     tree.grow()
     nodes = _with_roles(tree.nodes, by_name)
@@ -106,6 +108,19 @@ def propose_tree(
     return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
 
 
+def _alike(
+    ranked: Sequence[str], profiles: Mapping[str, SourceProfile], found: Relationships
+) -> Sequence[str]:
+    """The best root, and those that refer to all that it refers to: results and sprint_results."""
+    parents = {name: {r.parent for r in found.declared if r.child == name} for name in ranked}
+    best, *others = ranked
+    return [best] + [
+        name for name in others
+        if len(parents[best]) > 1 and parents[name] >= parents[best]
+        and bool(profiles[name].times) >= bool(profiles[best].times)
+    ]  # fmt: skip
+
+
 def _of_one_role(nodes: Sequence[Joined]) -> Iterator[foundfiles.LeftOut]:
     """Sources that hang below one role of a source and not below its others."""
     for node in (node for node in nodes if node.parent > 0):
@@ -126,7 +141,9 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     grouped = growth.grouped
     shares: dict[str, float] = {}
     for place, node in enumerate(growth.nodes):
-        share = _GROUPED_WORTH if place in grouped else 1.0
+        share = 1.0
+        if place in grouped:
+            share = _GROUPED_WORTH if growth.is_of_root(place) else _BESIDE_WORTH
         one = node.relationship
         if one is not None and one.parent == node.table:
             # Rows that the root does not have, as sales without a return, or without a footnote.
@@ -184,6 +201,12 @@ class _Growth:
         """Places of grouped nodes, and of all their descendants."""
         tops = [place for place, node in enumerate(self.nodes) if node.group_by]
         return frozenset(chain.from_iterable(nx.bfs_layers(self._places, tops)))
+
+    def is_of_root(self, place: int) -> bool:
+        """Whether the array that a node is in is of the root's own key."""
+        while not self.nodes[place].group_by:
+            place = self.nodes[place].parent
+        return self.nodes[place].parent == 0
 
     def grow(self) -> None:
         """Add all there is."""
