@@ -101,11 +101,15 @@ def profile(folder: Path, **files: str) -> SourceProfile:
         (["1e-3", "2.5E10", ".5"], DOUBLE, None),
         (["9007199254740993", "1.5"], STRING, None),
         (["1e999"], STRING, None),
+        (["1e-400", "1.5"], STRING, None),
+        (["4E6", "1E5"], STRING, None),
+        (["1e5", "1E+05", "1.0E5"], DOUBLE, None),
         (["1,5", "2,0"], STRING, None),
         (["2026-02-03"], DATE, None),
         (["2026-02-03", "2026-02-30"], STRING, None),
         (["2026-02-03T10:00:00Z", "2026-02-03 10:00:00"], TIMESTAMP, None),
         (["2026-02-03T10:00:00Z", "2026-02-30 10:00:00"], STRING, None),
+        (["2026-02-03T10:00:00Z", "2026-02-03T24:00:00Z"], STRING, None),
         (["NA", "3"], LONG, "NA"),
         (["", "3"], LONG, ""),
         (["NA", "3", "\\N"], LONG, "NA \\N"),
@@ -250,6 +254,34 @@ def test_quotes_of_which_none_encloses_a_value_are_characters(tmp_path, lines, q
     assert found.format_options == {"header": "true", **quote}
 
 
+@pytest.mark.parametrize(
+    ("lines", "seen"),
+    [
+        ("a:b\n1:2\n", ["':'"]),
+        ("a b c\n1 2 3\n", ["' '"]),
+        ("a b\nAda Byron\n", []),
+        ("a:b\n1\n", []),
+    ],
+)
+def test_another_separator_is_remarked_as_a_guess(tmp_path, lines, seen):
+    notes = profile(tmp_path, a__csv=lines).notes
+    assert [
+        each.split("though ")[1].split(" divides")[0] for each in notes if "though" in each
+    ] == seen
+
+
+def test_packed_utf_16_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress("id,name\n1,ä\n".encode("utf-16")))
+    with pytest.raises(SourceNotReadable, match="packed text in UTF-16"):
+        discover([str(tmp_path)], "file:///m/")
+
+
+def test_quotes_behind_a_carriage_return_enclose_values(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,name\r"1","a ""b"""\r"2","c"\r', newline="")
+    (found,) = discover([str(tmp_path)], "file:///m/").profiles
+    assert (found.rows, found.format_options) == (2, {"header": "true", "lineSep": "\r"})
+
+
 @pytest.mark.parametrize(("name", "kind"), [("region_code", STRING), ("price", DOUBLE)])
 def test_codes_with_a_point_keep_their_digits(tmp_path, name, kind):
     found = profile(tmp_path, a__csv=f"n,{name}\n1,11.01\n2,11.10\n")
@@ -290,6 +322,11 @@ def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) ->
         ("id,name,n\n" + "1,a,2\n" * 300 + "1,a,2,3\n", "line 302 has 4 values"),
         ('id,name\n1,"a, b"\n2,Soka"an\n', "line 3: a quote stands inside"),
         ('id,name\n1,Soka"an\n2,"c\nd"\n', "line 2: a quote stands inside"),
+        ('id,name\n1,"a" \n', "line 2: a quote stands inside a value that is not in quotes, or a"),
+        ('id,name\n1, "a"\n', "line 2: a quote stands inside"),
+        ('"id":"name"\n1:2\n', "line 1: a quote stands inside"),
+        ('id,name\n1,"a"b\n', "line 2: a value in quotes does not end, or has text behind"),
+        ("name\na\n\nb\n", "one column, with an empty line"),
     ],
 )
 def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place: str) -> None:

@@ -461,17 +461,19 @@ FITS = {
     LONG: _WHOLE.format("{0}", "BIGINT"),
     UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
     # A whole number without a point is one of DOUBLE only where that holds all of its digits.
+    # 4E6 is a code: programs that print a capital E print a point or a sign as well.
     DOUBLE: (
-        "regexp_full_match({0}, "
-        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
+        "regexp_full_match({0}, '-?((0|[1-9][0-9]*)(e[+-]?[0-9]{{1,3}}|E[+-][0-9]{{1,3}})?"
+        "|(0|[1-9][0-9]*)?[.][0-9]+([eE][+-]?[0-9]{{1,3}})?)')"
         " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
         " AND isfinite(TRY_CAST({0} AS DOUBLE))"
         " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
+        " AND (TRY_CAST({0} AS DOUBLE) <> 0 OR NOT regexp_matches({0}, '^[^eE]*[1-9]'))"
     ),
     DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
     TIMESTAMP: (
-        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:"
-        "[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
+        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:"
+        "[0-5][0-9]([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
         " AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"
     ),
     BOOLEAN: "{0} IN ('true', 'false', 'TRUE', 'FALSE', 'True', 'False')",

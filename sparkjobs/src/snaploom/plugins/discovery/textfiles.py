@@ -56,6 +56,8 @@ NO_HEADER = "there is no header: names of columns are numbers, give them their o
 GUESSED_HEADER = "a guess: its first line is a header, as no value below is equal to one of it"
 GUESSED_CHARSET = "a guess: its character set is ISO-8859-1, since it is not UTF-8"
 QUOTES_AS_TEXT = "quotes are characters of its values, none of which is in quotes"
+EMPTY_LINE = 'one column, with an empty line: write "" for a value, or remove the line'
+OTHER_SEPARATOR = "a guess: one column, though {} divides all lines: write a comma instead"
 _PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OF_HADOOP = (".deflate", ".snappy", ".lz4")
 
@@ -97,6 +99,8 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
     encoding, size, held = encoding or encoding_of(content), 0, ""
+    if codec is not None and encoding == "UTF-16":
+        raise NotRecognised("packed text in UTF-16, which no run reads: unpack it, or write UTF-8")
     decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
     path = folder / f"{part.snapshot}-{number}"
     line_end = b"\n" if b"\n" in content else b"\r"
@@ -195,6 +199,11 @@ def _paths(texts: Sequence[_Text]) -> str:
 # CSV: all values as texts at first.
 
 _LONGEST_LINE = 16 * 1024 * 1024
+_FIRST_LINES = 100
+_FAULTS = {
+    "UNQUOTED VALUE": "a value in quotes does not end, or has text behind its last quote: write "
+    "quotes inside of it doubled",
+}
 
 
 def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
@@ -241,9 +250,16 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
     columns, null_texts, notes = typed_texts(scratch, table, list(names.values()))
     has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
-    if form.escape == '"' and scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"):
-        form = replace(form, quote=_quote(texts, form.separator))
+    are_inside = bool(scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"))
+    if form.escape == '"' and (
+        are_inside or any(_has_odd_quotes(each, form.separator) for each in texts)
+    ):
+        form = replace(form, quote=_quote(texts, form.separator, are_inside=are_inside))
         notes += [] if form.quote else [QUOTES_AS_TEXT]
+    if len(names) == 1:
+        if scratch.all(f"SELECT 1 FROM {table} WHERE c0 IS NULL LIMIT 1"):
+            raise NotRecognised(EMPTY_LINE)
+        notes += [OTHER_SEPARATOR.format(each) for each in _other_separators(first.head)]
     notes += [NO_HEADER] * (not form.has_header) + [GUESSED_HEADER] * form.is_guess
     notes += [GUESSED_CHARSET] * (form.encoding == "ISO-8859-1")
     if form.made_up:
@@ -253,15 +269,35 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     )
 
 
-def _quote(texts: Sequence[_Text], separator: str) -> str:
+def _other_separators(head: bytes) -> list[str]:
+    """Characters that are not looked for, and stand as often in all of the first lines."""
+    lines = [line for line in head.splitlines()[:_FIRST_LINES] if line]
+    counts = {mark: {line.count(mark.encode()) for line in lines} for mark in " :^~\1"}
+    return [repr(mark) for mark, some in counts.items()
+            if len(lines) > 1 and len(some) == 1 and min(some) > (mark == " ")]  # fmt: skip
+
+
+def _has_odd_quotes(one: _Text, separator: str) -> bool:
+    """Whether a quote stands between other characters than separators and line ends.
+
+    DuckDB takes blanks between them for nothing, which Spark does not.
+    """
+    ends = re.escape(separator.encode())
+    odd = rb'"(?<=[^\r\n%b]")(?=[^\r\n%b])' % (ends, ends)
+    return re.search(odd, one.path.read_bytes()) is not None
+
+
+def _quote(texts: Sequence[_Text], separator: str, *, are_inside: bool) -> str:
     """The character that encloses values; empty where all quotes stand inside of values.
 
+    `are_inside` is whether a value has a quote, as DuckDB reads them.
+
     Raises:
-        NotRecognised: some values are enclosed, and others have quotes inside.
+        NotRecognised: some values are enclosed, and others, or names, have quotes inside.
     """
     ends = re.escape(separator.encode())
     pattern = re.compile(
-        rb'(?<![^\n%b])"[^"]*(?:""[^"]*)*"(?=[%b\r\n]|\Z)|(?P<inside>")' % (ends, ends)
+        rb'(?<![^\r\n%b])"[^"]*(?:""[^"]*)*"(?=[%b\r\n]|\Z)|(?P<inside>")' % (ends, ends)
     )
     is_enclosed, place = False, ""
     for each in texts:
@@ -271,10 +307,10 @@ def _quote(texts: Sequence[_Text], separator: str) -> str:
             if not place and found["inside"]:
                 line = content.count(b"\n", 0, found.start()) + 1
                 place = f"{each.part.file.key.rpartition('/')[2]}, line {line:,}"
-            if is_enclosed and place:
+            if place and (is_enclosed or not are_inside):
                 raise NotRecognised(
-                    f"{place}: a quote stands inside a value that is not in quotes, as other "
-                    "values are: write it doubled, in quotes"
+                    f"{place}: a quote stands inside a value that is not in quotes, or a blank "
+                    "beside one that is: write it doubled, in quotes, without blanks around"
                 )
     return "" if place else '"'
 
@@ -320,7 +356,7 @@ def _load_csv(
         raise NotRecognised(
             place + another_width(int(str(line)), values, len(own))
             if "COLUMNS" in str(kind) and values != len(own)
-            else f"{place}line {line}: {str(kind).lower()}"
+            else f"{place}line {line}: {_FAULTS.get(str(kind), str(kind).lower())}"
         )
 
 
