@@ -8,12 +8,14 @@ from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from snaploom.errors import SourceNotReadable
 from snaploom.plugins.discovery import samples
@@ -194,12 +196,37 @@ def test_a_column_of_several_types_in_its_days_is_read_as_one(tmp_path, first, s
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.list_(pa.timestamp("ns")), pa.time64("us"), pa.float16(), pa.decimal256(50, 2)],
+    [pa.list_(pa.timestamp("ns")), pa.time64("us"), pa.float16(), pa.decimal256(50, 2), pa.uuid()],
 )
 def test_a_column_for_which_spark_has_no_type_is_named(tmp_path: Path, kind: pa.DataType) -> None:
     pq.write_table(pa.table({"id": [1], "v": pa.nulls(1, kind)}), tmp_path / "a.parquet")
     with pytest.raises(SourceNotReadable, match=r"column v\S*: Spark has no type for"):
         discover([str(tmp_path)], "file:///m/")
+
+
+def test_what_only_spark_does_not_read_is_named_beside_its_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet", compression="brotli")
+    feather.write_feather(
+        pa.table({"v": pa.nulls(1, pa.decimal128(5, -2))}), tmp_path / "b.feather"
+    )
+    time = {"name": "t", "type": {"type": "long", "logicalType": "time-micros"}}
+    with (tmp_path / "c.avro").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "C", "fields": [time]}, [{"t": 1}])
+    with pytest.raises(SourceNotReadable) as error:
+        discover([str(tmp_path)], "file:///m/")
+    for why in (
+        "id: Spark has no codec",
+        "v: Spark has no type for dec",
+        "times of day (time-micros)",
+    ):
+        assert why in str(error.value.found)
+
+
+def test_a_length_of_time_is_remarked_as_the_number_that_it_is(tmp_path: Path) -> None:
+    lengths = pa.table({"id": [1], "v": pa.array([timedelta(1)])})
+    pq.write_table(lengths, tmp_path / "a.parquet")
+    (found,) = discover([str(tmp_path)], "file:///m/").profiles
+    assert found.notes == ("v is a length of time: its number of us",)
 
 
 @pytest.mark.parametrize(("digits", "number"), [(999, 1), (0, 0)])

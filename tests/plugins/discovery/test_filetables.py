@@ -136,9 +136,13 @@ def test_what_is_no_such_file_is_left_out_with_the_reason(tmp_path, name, conten
 def test_a_table_of_duckdb_that_a_run_would_refuse_is_left_out(tmp_path):
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as opened:
         opened.execute("CREATE TABLE odd AS SELECT 1 AS id, now() AS changed")
-        opened.execute("CREATE TABLE plain AS SELECT 1 AS id, uuid() AS code")
+        opened.execute("CREATE TABLE plain AS SELECT 1 AS id, uuid() AS code, TIME '10:30' AS at")
     discovery = found(tmp_path)
-    assert [each.name for each in discovery.profiles] == ["plain"]
+    (profile,) = discovery.profiles
+    assert (profile.name, profile.notes) == (
+        "plain",
+        ("at is a time of day: it is read as one of 1970-01-01",),
+    )
     assert "as changed has" in left_out(discovery)["shop.duckdb odd"]
 
 

@@ -92,6 +92,8 @@ def _type_of(declared: JsonValue) -> pa.DataType:
         return pa.decimal128(precision, scale) if is_held else _NESTED
     if logical in _TIMES and kind in ("int", "long"):
         return _TIMES[str(logical)]
+    if logical in ("time-millis", "time-micros"):
+        raise NotRecognised(f"Spark has no type for times of day ({logical}): write texts")
     return _NESTED if logical is not None and logical != "uuid" else _type_of(kind)
 
 

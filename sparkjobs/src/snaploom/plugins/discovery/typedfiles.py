@@ -137,6 +137,9 @@ def _parquet(source: RangedFile) -> _OpenFile:
 
     kinds = {column.path: column.logical_type.to_json()
              for column in map(opened.schema.column, range(len(opened.schema)))}  # fmt: skip
+    first = opened.metadata.row_group(0) if opened.num_row_groups else None
+    for column in map(first.column, range(first.num_columns)) if first else ():
+        kinds[column.path_in_schema] += column.compression
     for path, is_own in times_in_nanoseconds(opened.schema):
         if is_own:  # which is read to the microsecond
             del kinds[path]
@@ -144,11 +147,14 @@ def _parquet(source: RangedFile) -> _OpenFile:
 
 
 _REMEDIES = {
-    '"nanoseconds"': "nested times in nanoseconds: write microseconds (coerce_timestamps='us')",
-    '"Time"': "times of day: write texts", '"Float16"': "fractions of two bytes: write float32",
-    '"precision":(39|[4-9][0-9])': "more than 38 digits: write texts",
+    '"nanoseconds"': "no type for nested times in nanoseconds: write microseconds "
+    "(coerce_timestamps='us')",
+    '"Time"': "no type for times of day: write texts", '"UUID"': "no type for UUIDs: write texts",
+    '"Float16"': "no type for fractions of two bytes: write float32",
+    '"precision":(39|[4-9][0-9])': "no type for more than 38 digits: write texts",
+    "(BROTLI|LZO)$": "no codec for BROTLI and LZO: write ZSTD or SNAPPY",
 }  # fmt: skip
-"""Types of Parquet that Spark has not, each with its remedy."""
+"""Types and codecs of Parquet that Spark has not, each with its remedy."""
 
 
 def _orc(source: RangedFile) -> _OpenFile:
@@ -233,7 +239,7 @@ def profile_typed(
         for column, kind in found.kinds.items() if isinstance(origin, Layout) else ():
             for remedy in (each for mark, each in _REMEDIES.items() if re.search(mark, kind)):
                 place = f"{part.file.key}, column {column}"
-                raise NotRecognised(f"{place}: Spark has no type for {remedy}")
+                raise NotRecognised(f"{place}: Spark has {remedy}")
         refuse_width(len(found.schema))
         opened.append((part, found))
         schemas.append(shape(found.schema.empty_table(), part).schema)
@@ -263,6 +269,10 @@ def profile_typed(
     mixed = _mixed(schemas, [part for part, _ in opened]) if are_files else frozenset[str]()
     notes = [f"{each} has several types in its files: it is read as one" for each in mixed]
     notes += [f"{each} has times finer than microseconds, which are cut" for each in loading.cut]
+    every = schemas if parts[0].data_format == "parquet" else []
+    lengths = {each.name: each.type.unit for each in chain.from_iterable(every)
+               if pa.types.is_duration(each.type)}  # fmt: skip
+    notes += [f"{each} is a length of time: its number of {unit}" for each, unit in lengths.items()]
     profile = loading.profile(name, origin, in_all, files)
     return replace(profile, mixed=mixed, notes=tuple(sorted(notes)))
 
@@ -276,6 +286,9 @@ def _mixed(schemas: Sequence[pa.Schema], parts: Sequence[Part]) -> frozenset[str
     kinds: dict[str, dict[object, list[int]]] = {}
     for place, one in ((n, each) for n, schema in enumerate(schemas) for each in schema):
         kind = spark_type(pa.int32() if pa.types.is_null(one.type) else one.type)
+        if kind is None:
+            file = f"{parts[place].file.key}, column {one.name}"
+            raise NotRecognised(f"{file}: Spark has no type for {one.type}: write another one")
         known = kind.name if isinstance(kind, Simple) else type(kind)
         places = kinds.setdefault(one.name, {}).setdefault(_WIDENED.get(known, known), [])
         places.append(place)
@@ -328,7 +341,9 @@ def profile_rows(
         table = ".".join(quoted(part) for part in table_parts(read.reference))
         columns = {own: quoted(column) for column, _, own in loading.columns if own}
         asked = AskedTable(read.ask, table, columns)
-    return loading.profile(name, origin, read.rows, asked=asked)
+    times = [one.name for one in read.sample.schema if pa.types.is_time(one.type)]
+    notes = tuple(f"{each} is a time of day: it is read as one of 1970-01-01" for each in times)
+    return replace(loading.profile(name, origin, read.rows, asked=asked), notes=notes)
 
 
 def _is_kept(found: pa.Field) -> bool:

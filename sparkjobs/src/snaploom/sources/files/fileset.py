@@ -343,6 +343,9 @@ class FileSet:
         """Rows of files that a reader of ours opens in Spark's workers."""
         uris = [each.file.uri for each in files]
         known = spark_types.StructType([f for f in schema.fields if f.name != _FILE_OF_ROW])
+        # A column without any value is one of numbers, as Spark reads such a one of Parquet.
+        untyped = re.sub('(ype"):"void"', r'\1:"integer"', known.json())
+        known = spark_types.StructType.fromJson(json.loads(untyped))
         check_schema(known, self.resource, "spec.hdfsLike")
         self._refuse_no_columns(known, uris)
         rows = self.typed.rows([each.file for each in files], known, _FILE_OF_ROW * is_placed)
