@@ -295,3 +295,17 @@ def test_types_of_parquet_widen_in_the_reader_of_rows_too(spark, tmp_path):
             assert rows_at(reader(spark, declared), NOW) == [(2**31 - 1,)]
     finally:
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
+def test_declared_columns_that_files_lack_are_named_once(spark, tmp_path, form):
+    saved(spark.createDataFrame([(1, "x")], "A long, c string"), form, f"{tmp_path}/1")
+    saved(spark.createDataFrame([(2, None)], "a long, c string"), form, f"{tmp_path}/2")
+    fields = [{"name": name, "dataType": {"long": {}}} for name in ("a", "b")]
+    source = reader(spark, files(form, f"{tmp_path}/*/*", schemaFields=fields))
+    read = source.read(NOW)
+    assert sorted(map(tuple, read.frame.collect())) == [(1, None), (2, None)]
+    assert [each.partition(":")[0] for each in read.listed.notes] == [
+        "2 of 2 files have no column `b`, which is NULL in their rows"
+    ]
+    assert source.read(NOW).listed.notes == ()

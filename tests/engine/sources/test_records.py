@@ -1,5 +1,6 @@
 """What Spark passes over in JSON and text is an error; what is no fault of a file is read."""
 
+import gzip
 import json
 import re
 from decimal import Decimal
@@ -131,3 +132,24 @@ def test_text_that_is_not_utf_8_is_refused(spark, tmp_path):
     with pytest.raises(SourceNotReadable, match="not UTF-8") as caught:
         reader(spark, files("text", tmp_path / "*")).read(NOW)
     assert "b.txt" in str(caught.value.found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "multi_line"),
+    [("a.json", '\ufeff{"ID": 1, "b": {"id": 2}}\n{"b": null}\n{"c', "false"),
+     ("a.json", '[\n{"ID": 1, "b": [1]}, {"b": 2}]', "true"),
+     ("a.json.gz", '{"ID": 1}\n\n{"ID": 2, "b": 3}\n', "false")],
+)  # fmt: skip
+def test_keys_that_came_and_went_are_named_as_they_are_written(
+    spark, tmp_path, name, text, multi_line
+):
+    content = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    fields = [{"name": each, "dataType": {"string": {}}} for each in ("id", "b")]
+    spec = files("json", tmp_path / "*", schemaFields=fields, formatOptions={
+        "multiLine": multi_line, "mode": "PERMISSIVE"})  # fmt: skip
+    notes = [each.partition(":")[0] for each in reader(spark, spec).read(NOW).listed.notes]
+    assert notes == [
+        "1 of 1 files have no key `id` in their first records, which is NULL there",
+        "1 of 1 files have a column `ID`, which is not read since schemaFields does not declare it",
+    ]

@@ -1,7 +1,8 @@
 """Types, fields and metadata of Spark's schemas, and their forms as declared and as documents."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -82,6 +83,12 @@ def _field(field: spark.StructField, at: str, change: MetadataChange) -> spark.S
         field.nullable,
         change(here, dict(field.metadata or {})),
     )
+
+
+def typed_nulls(fields: Sequence[spark.StructField]) -> spark.StructType:
+    """Columns where what has no type, as no value, is an integer, as Spark reads it of Parquet."""
+    untyped = re.sub('(ype"):"void"', r'\1:"integer"', spark.StructType(list(fields)).json())
+    return spark.StructType.fromJson(json.loads(untyped))
 
 
 def as_nullable(schema: spark.StructType) -> spark.StructType:

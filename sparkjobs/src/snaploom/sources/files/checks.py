@@ -1,12 +1,11 @@
 """Types that files have, and the same against declared ones, checked once a run."""
 
-import io
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from pkgutil import resolve_name
 from typing import cast
 from urllib.parse import unquote
@@ -21,7 +20,7 @@ from pyspark.sql import types as spark_types
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
 from snaploom.files.measured import TableMissing
-from snaploom.files.typedfiles import FAULTS, LARGEST, LocalFile, RangedFile, RowsOfFiles, reader_at
+from snaploom.files.typedfiles import FAULTS, LARGEST, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.acceleration import BATCH, OFF_HEAP
 from snaploom.policy.fileformats import FileFormat, format_of
@@ -33,7 +32,13 @@ from snaploom.sources.files.footers import (
     row_bytes,
 )
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import none_of_columns
+from snaploom.sources.files.hadoop import opened_file
+from snaploom.sources.files.snapshots import (
+    READ_AT_ONCE,
+    CapturedFile,
+    columns_of,
+    none_of_columns,
+)
 from snaploom.spark import jvm
 from snaploom.spark.failures import translate
 from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
@@ -379,18 +384,6 @@ class TimesInNanoseconds:
 # Files that a reader of ours opens: their schemas on the driver, their rows in Spark's workers.
 
 _LOCAL = "file:"
-_READ_AT_ONCE = 16
-MOST_NAMED = 200
-"""Files whose columns are compared with those that are read."""
-"""Schemas that are read at the same time: on stores all of the time is waiting."""
-
-
-def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
-    """A file of which parts can be read; `OSError` where it cannot be opened."""
-    if file.uri.startswith(_LOCAL):
-        return LocalFile(file.uri.removeprefix(_LOCAL))
-    read = partial(jvm.FileEnds(jvm.client_of(spark)).range, file)
-    return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
 
 
 @dataclass(frozen=True)
@@ -428,22 +421,19 @@ class TypedFiles:
     def columns(
         self, files: Sequence[ListedFile], wanted: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """The names of columns of files, the last `MOST_NAMED` of them, by URI.
+        """The names of columns of files, as `columns_of` has them.
 
         Raises:
             SourceSchemaInvalid: a file has none of the wanted ones.
         """
         read = reader_at(self.format.reader, self.format.arguments(self.options, most=1))
 
-        def names(file: ListedFile) -> Sequence[str] | None:
+        def names(file: ListedFile) -> Sequence[str]:
             with suppress(*FAULTS), opened_file(self.spark, file) as opened:
                 return list(read(opened).schema.names)
-            return None  # reading it names the fault
+            return ()  # reading it names the fault
 
-        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-            some = files[-MOST_NAMED:]
-            found = zip(some, pool.map(names, some), strict=True)
-            columns = {file.uri: each for file, each in found if each}
+        columns = columns_of(files, names)
         for uri, own in columns.items():
             if {name.lower() for name in own}.isdisjoint(map(str.lower, wanted)):
                 raise none_of_columns(self.resource, uri, own, wanted)
@@ -451,7 +441,7 @@ class TypedFiles:
 
     def schemas(self, files: Sequence[ListedFile]) -> tuple[str, ...]:
         """The schema of each file, as `StructType.json()` gives it; raises as `schema`."""
-        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             return tuple(pool.map(lambda file: self.schema(file).json(), files))
 
     def rows(
@@ -525,6 +515,8 @@ class FileChecks:
     own_schema: OwnSchema
     _passed: set[str] = field(default_factory=set)
     """URIs of files that need not be looked at again."""
+    _columns: dict[str, Sequence[str]] = field(default_factory=dict)
+    """The declared columns that files have, by URI."""
 
     def check(self, files: Sequence[ListedFile]) -> None:
         """Refuse files that Spark would read other than they are written."""
@@ -541,25 +533,31 @@ class FileChecks:
             self._check_types([file for file in unknown if file.length], file_format)
         self._passed.update(file.uri for file in unknown)
 
+    def columns(self, files: Iterable[CapturedFile]) -> Mapping[str, Sequence[str]]:
+        """The declared columns that files have, by URI, where their types were compared."""
+        uris = (each.file.uri for each in files)
+        return {uri: self._columns[uri] for uri in uris if uri in self._columns}
+
     def _check_types(self, files: Sequence[ListedFile], file_format: FileFormat) -> None:
         declared = struct_of(self.declared.schema_fields or ())
-        for file, own in self._schemas(files, declared, file_format):
+        for some, own in self._schemas(files, declared, file_format):
             mismatches = tuple(type_mismatches(own, declared, file_format))
             if mismatches:
-                raise self._refused(file, mismatches)
+                raise self._refused(some[0], mismatches)
+            if not any(name.startswith(HIVE_PLACE) for name in own.names):
+                self._columns.update((file.uri, own.names) for file in some)
 
     def _schemas(
         self, files: Sequence[ListedFile], declared: spark_types.StructType, file_format: FileFormat
-    ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
+    ) -> Iterator[tuple[Sequence[ListedFile], spark_types.StructType]]:
+        """Types of files, each with the files that have them."""
         if file_format.has_footers:
             footers = read_footers(files, None, jvm.FileEnds(jvm.client_of(self.spark)).read)
-            # A file whose footer cannot be read here is like no other, and is Spark's to judge.
-            keys = [
-                one.schema_hash if one else file.uri
-                for file, one in zip(files, footers, strict=True)
-            ]
-            for file in dict(zip(reversed(keys), reversed(files), strict=True)).values():
-                yield file, self.own_schema([file])
+            alike = defaultdict[str, list[ListedFile]](list)
+            for file, one in zip(files, footers, strict=True):
+                # A file whose footer cannot be read here is like no other, and Spark's to judge.
+                alike[one.schema_hash if one else file.uri].append(file)
+            yield from ((some, self.own_schema(some[:1])) for some in alike.values())
             return
         if file_format.is_merged and len(files) > 1:
             # By one job over the ends of all files; what is merged holds the types of each.
@@ -568,10 +566,11 @@ class FileChecks:
             except SourceError:
                 merged = None
             if merged is not None and _all_fit(merged, declared, file_format):
+                yield files, merged
                 return
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
             own = pool.map(lambda file: self.own_schema([file]), files)
-            yield from zip(files, own, strict=True)
+            yield from zip(([file] for file in files), own, strict=True)
 
     def _refused(self, file: ListedFile, mismatches: Sequence[TypeMismatch]) -> SourceSchemaInvalid:
         found = ", ".join(f"{one.path} is {one.found}" for one in mismatches)

@@ -1,7 +1,6 @@
 """CSV files of one source as one frame: columns by the names of headers, each file by its form."""
 
 import csv
-import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from snaploom.sources.files.csv import (
     unproved_files,
 )
 from snaploom.sources.files.globs import escape_glob
+from snaploom.sources.files.records import head_of
 from snaploom.sources.files.snapshots import none_of_columns, shown
 from snaploom.sources.prefix import normal_uri
 from snaploom.spark.types import fold_case
@@ -38,8 +38,6 @@ from snaploom.types.schemas import quote
 
 _HEAD = 64 << 10
 """Bytes of a file in which its header is looked for; one beyond that is Spark's to find."""
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""Codecs by ending, as Hadoop's client knows them."""
 
 
 def is_by_name(options: Mapping[str, str]) -> bool:
@@ -59,7 +57,7 @@ def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> s
     if dialect is None or dialect.is_wide:
         return ""
     try:
-        head = _head_of(uri, opened)
+        head = head_of(uri, opened, _HEAD)
         line, end, _ = head.partition(b"\n")
         text = line.decode(dialect.encoding).removeprefix("\ufeff").removesuffix("\r")
     except (OSError, ValueError, LookupError):
@@ -67,12 +65,6 @@ def first_line(uri: str, opened: pa.NativeFile, dialect: CsvDialect | None) -> s
     is_whole = bool(end) or len(head) < _HEAD
     is_open = bool(dialect.quote) and text.count(dialect.quote) % 2 == 1
     return text if is_whole and text.strip() and not is_open else ""
-
-
-def _head_of(uri: str, opened: pa.NativeFile) -> bytes:
-    codec = _CODECS.get(posixpath.splitext(uri)[1])
-    stream = pa.CompressedInputStream(opened, codec) if codec else opened
-    return bytes(stream.read(_HEAD))
 
 
 def values_of(line: str, dialect: CsvDialect | None) -> tuple[str, ...] | None:
@@ -372,7 +364,7 @@ class CsvFiles:
         """Refuse a file that has other line ends only: all of it would be one record."""
         try:
             with self.opened(file) as opened:
-                head = _head_of(file.uri, opened).replace(b"\0", b"").decode("latin-1")
+                head = head_of(file.uri, opened, _HEAD).replace(b"\0", b"").decode("latin-1")
         except (OSError, ValueError):
             return  # which Spark reports
         line, other, _ = re.split("([\r\n])", f"{head}\n", maxsplit=1)
@@ -494,30 +486,31 @@ class CsvFiles:
 
 
 def column_remarks(
-    columns: Mapping[str, Sequence[str]], wanted: Sequence[str], number: int
+    columns: Mapping[str, Sequence[str]], wanted: Sequence[str], number: int, *, are_keys: bool
 ) -> Iterator[tuple[str, str]]:
     """Columns that some files lack, or have beside the wanted ones: a key, and a sentence.
 
-    `columns` are those of files, by their URIs, and `number` is that of all files.
+    `columns` are those of files, by their URIs, and `number` is that of all files. `are_keys` is
+    whether these are of their first records only, and as they are written.
     """
     found = defaultdict[tuple[str, str], list[str]](list)
-    known = {fold_case(name.strip()): name for name in wanted}
+    known = {name if are_keys else fold_case(name.strip()): name for name in wanted}
     for uri, names in columns.items():
-        own = {fold_case(name.strip()): name for name in names}
+        own = {name if are_keys else fold_case(name.strip()): name for name in names}
         for folded, name in known.items():
             found["-", name] += [uri] * (folded not in own)
         for folded, name in own.items():
             found["+", name] += [uri] * (folded not in known)
     for (mark, name), uris in found.items():
         if uris:
-            differs = (
-                f"have no column `{name}`, which is NULL in their rows"
-                if mark == "-"
-                else f"have a column `{name}`, which is not read since schemaFields does not "
-                "declare it"
-            )
+            differs = f"have a column `{name}`, which is not read since schemaFields does not "
+            differs += "declare it"
+            if mark == "-":
+                differs = f"have no column `{name}`, which is NULL in their rows"
+            if mark == "-" and are_keys:
+                differs = f"have no key `{name}` in their first records, which is NULL there"
             about = f"{len(uris)} of {number} files {differs}: {shown(uris)}"
-            yield f"{mark}{fold_case(name)}", about
+            yield f"{mark}{name if are_keys else fold_case(name)}", about
 
 
 def common_schema(schemas: Sequence[spark_types.StructType]) -> spark_types.StructType:

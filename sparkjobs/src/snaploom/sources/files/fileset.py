@@ -30,13 +30,14 @@ from snaploom.sources.files.checks import (
     TimesInNanoseconds,
     TypedFiles,
     choose_scan,
-    opened_file,
     session_with,
 )
 from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles, column_remarks
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
+from snaploom.sources.files.hadoop import opened_file
+from snaploom.sources.files.records import first_keys
+from snaploom.sources.files.snapshots import CapturedFile, FileListing, columns_of, shown
 from snaploom.sources.files.values import Records, ValueChecks, cut
 from snaploom.sources.prefix import (
     Capture,
@@ -49,7 +50,7 @@ from snaploom.sources.prefix import (
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
 from snaploom.spark.jvm import chosen_python
-from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of
+from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of, typed_nulls
 from snaploom.types.schemas import quote
 
 # Columns captured by `sourceUriPrefix`.
@@ -166,6 +167,7 @@ class FileSet:
     """Entries that declarations may use beyond the built-in lists."""
     mark: str = field(default_factory=lambda: uuid4().hex)
     """Distinguishes its frames from those of an earlier listing."""
+    _remarked: set[str] = field(default_factory=set, compare=False)
 
     @property
     def resource(self) -> str:
@@ -260,19 +262,18 @@ class FileSet:
         """
         captured = () if self.prefix is None else self.prefix.names
         names = [each for each in schema.names if each not in (*captured, self._csv.corrupt)]
-        columns: Mapping[str, Sequence[str]] = {}
+        listed, columns = [each.file for each in files], self._file_checks.columns(files)
+        are_keys = self.format.has_named_values and not self.format.has_elements
         if self.format.has_headers:
-            columns = self._csv.headers([each.file.uri for each in files])
+            columns = self._csv.headers([each.uri for each in listed])
         elif self.format.reader:
-            columns = self.typed.columns([each.file for each in files], names)
-        for key, remark in column_remarks(columns, names, len(files)):
+            columns = self.typed.columns(listed, names)
+        elif are_keys and self.declared.schema_fields is not None:
+            columns = columns_of(listed, partial(first_keys, partial(opened_file, self.spark)))
+        for key, remark in column_remarks(columns, names, len(files), are_keys=are_keys):
             if key not in self._remarked:
                 self._remarked.add(key)
                 yield remark
-
-    @cached_property
-    def _remarked(self) -> set[str]:
-        return set()
 
     def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
         """The file that each row comes from, as `urls_of` names it.
@@ -342,10 +343,7 @@ class FileSet:
     ) -> DataFrame:
         """Rows of files that a reader of ours opens in Spark's workers."""
         uris = [each.file.uri for each in files]
-        known = spark_types.StructType([f for f in schema.fields if f.name != _FILE_OF_ROW])
-        # A column without any value is one of numbers, as Spark reads such a one of Parquet.
-        untyped = re.sub('(ype"):"void"', r'\1:"integer"', known.json())
-        known = spark_types.StructType.fromJson(json.loads(untyped))
+        known = typed_nulls([f for f in schema.fields if f.name != _FILE_OF_ROW])
         check_schema(known, self.resource, "spec.hdfsLike")
         self._refuse_no_columns(known, uris)
         rows = self.typed.rows([each.file for each in files], known, _FILE_OF_ROW * is_placed)

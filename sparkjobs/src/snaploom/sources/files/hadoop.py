@@ -4,22 +4,27 @@ A million files are no exception: folders that a glob's first wildcard reaches a
 at a time, and what the JVM knows about files crosses to Python in pieces.
 """
 
+import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from snaploom.errors import SourceNotReadable
 from snaploom.files.listed import ListedFile
 from snaploom.files.objectstore import ObjectStore
+from snaploom.files.typedfiles import LocalFile, RangedFile
 from snaploom.policy.addresses import hadoop_uri
 from snaploom.sources.files.globs import escape_glob, split_glob
 from snaploom.spark.failures import translate
 from snaploom.spark.hadoopstore import HadoopObjectStore
-from snaploom.spark.jvm import FileEnds, HadoopClient, describe, open_path
+from snaploom.spark.jvm import FileEnds, HadoopClient, client_of, describe, open_path
 
 LISTED_AT_ONCE = 8
 """Folders that are listed at the same time: where stores answer slowly all the time is waiting."""
@@ -87,3 +92,11 @@ class _Listing:
             for first in range(0, len(statuses), STATUSES_AT_ONCE)
         )
         return list(chain.from_iterable(describe(self._jvm, piece) for piece in pieces))
+
+
+def opened_file(spark: SparkSession, file: ListedFile) -> pa.NativeFile:
+    """A file of which parts can be read; `OSError` where it cannot be opened."""
+    if file.uri.startswith("file:"):
+        return LocalFile(file.uri.removeprefix("file:"))
+    read = partial(FileEnds(client_of(spark)).range, file)
+    return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")

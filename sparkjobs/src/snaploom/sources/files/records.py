@@ -1,20 +1,49 @@
 """Lines of text, and what readers of JSON and of text pass over in silence."""
 
 import json
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from snaploom.errors import SourceNotReadable
+from snaploom.files.listed import ListedFile
 from snaploom.policy.fileformats import OF_FILES
 
 # Files of text as their lines, each with its file and its place, for any purpose.
 
 _OF_FILES = frozenset(name.casefold() for name in (*OF_FILES, "compression", "codec"))
 """Options that decide which files are read, and how they are unpacked."""
+
+
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_HEAD = 256 << 10
+_BETWEEN = re.compile(r"[\s,\[\ufeff]*")
+
+
+def head_of(uri: str, opened: pa.NativeFile, most: int) -> bytes:
+    """The first bytes of a file, unpacked by the end of its name."""
+    codec = CODECS.get(posixpath.splitext(uri)[1])
+    stream = pa.CompressedInputStream(opened, codec) if codec else opened
+    return bytes(stream.read(most))
+
+
+def first_keys(opened: Callable[[ListedFile], pa.NativeFile], file: ListedFile) -> Sequence[str]:
+    """The keys of the records with which a file of JSON begins, first ones first."""
+    keys, place, text, decoder = dict[str, None](), 0, "", json.JSONDecoder()
+    # Up to the record that the head has not whole; what cannot be read is for its reader to name.
+    with suppress(ValueError, RecursionError, OSError, pa.ArrowException):
+        with opened(file) as stream:
+            text = head_of(file.uri, stream, _HEAD).decode(errors="ignore")
+        while found := _BETWEEN.match(text, place):
+            record, place = decoder.raw_decode(text, found.end())
+            keys.update(dict.fromkeys(record if isinstance(record, dict) else ()))
+    return list(keys)
 
 
 def options_of_files(options: Mapping[str, str]) -> dict[str, str]:

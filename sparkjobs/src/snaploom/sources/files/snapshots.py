@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -267,6 +268,22 @@ def shown(items: Sequence[str]) -> str:
     """The first items, one a line, and the number of further ones."""
     more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return "\n            ".join([*items[:SHOWN], *more])
+
+
+MOST_NAMED = 200
+"""Files whose columns are compared with those that are read."""
+READ_AT_ONCE = 16
+"""Files whose ends or beginnings are read at the same time: on stores all of it is waiting."""
+
+
+def columns_of(
+    files: Sequence[ListedFile], names: Callable[[ListedFile], Sequence[str]]
+) -> Mapping[str, Sequence[str]]:
+    """The names of columns of files, the last `MOST_NAMED` of them, by URI; of none without any."""
+    some = files[-MOST_NAMED:]
+    with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+        found = zip(some, pool.map(names, some), strict=True)
+        return {file.uri: each for file, each in found if each}
 
 
 def none_of_columns(
