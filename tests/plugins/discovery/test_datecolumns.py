@@ -135,6 +135,23 @@ def test_dates_of_something_else_are_no_snapshots(tmp_path, columns):
     assert snapshot(found(tmp_path, sales=sales(**columns)), "sales") is None
 
 
+def test_a_calendar_is_no_register_of_its_weeks(tmp_path: Path) -> None:
+    days = [date(2026, 3, 2) + timedelta(days=n) for n in range(70)]
+    calendar = [
+        {"cal_dt": day, "week_begin_dt": day - timedelta(days=day.weekday()), "dow_id": n % 7}
+        for n, day in enumerate(days)
+    ]
+    assert snapshot(found(tmp_path, calendar=calendar, sales=sales()), "calendar") is None
+
+
+@pytest.mark.parametrize("day", ["start", "listed"])
+def test_a_register_by_a_day_of_another_name_is_a_guess_if_none_of_validity(tmp_path, day):
+    codes = [{day: each, "code": f"C{n}", "grams": n} for each in DAYS for n in range(5)]
+    result = found(tmp_path, supplies=codes, sales=sales())
+    assert (snapshot(result, "supplies") is not None) == (day == "listed")
+    assert ("a guess: code is unique within" in result.files["sources.yaml"]) == (day == "listed")
+
+
 def test_days_that_could_be_meant_equally_are_named(tmp_path: Path) -> None:
     rows = sales(sent_on=lambda n: DAYS[n % 6], posted_on=lambda n: DAYS[n % 5])
     result = found(tmp_path, sales=rows)

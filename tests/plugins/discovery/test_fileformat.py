@@ -46,6 +46,7 @@ _TEXTS = st.text(
         ("id,name\n1,a\n".encode("utf-16"),
          {"header": "true", "encoding": "UTF-16"}, ("id", "name")),
         (b"id;name;\n1;a;\n", {"header": "true", "sep": ";"}, ("id", "name", "_c2")),
+        (b"id,name,,\n1,a,,\n2,b,,\n", {"header": "true"}, ("id", "name", "_c2", "_c3")),
         (b",id,name\n0,1,a\n", {"header": "true"}, ("_c0", "id", "name")),
         (b"id,name,ID\n1,a,2\n", {"header": "true"}, ("id0", "name", "ID2")),
         (b"1,a\n2,b\n", {"header": "false"}, ("column_1", "column_2")),

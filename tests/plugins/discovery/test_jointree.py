@@ -81,6 +81,15 @@ def test_arrays_that_would_be_huge_are_left_out(tmp_path: Path) -> None:
     assert "500 rows a key of customers are too many" in reasons["events"]
 
 
+def test_what_the_same_person_wrote_is_not_joined(tmp_path: Path) -> None:
+    users = rows("user_id,login", *(f"{i},u{i}" for i in range(1, 10)))
+    written = [f"{i},{i % 9 + 1},{i / 4}" for i in range(1, 40)]
+    orders, prices = (rows(f"{name}_id,created_by,euros", *written) for name in ("order", "price"))
+    result = found(tmp_path, "orders", users=users, orders=orders, prices=prices)
+    assert [node.table for node in result.tree.nodes] == ["orders", "users"]
+    assert len(result.relationships.declared) == 2
+
+
 def test_a_source_that_hangs_below_one_of_two_roles_is_named(tmp_path: Path) -> None:
     games = rows("id,home_id,away_id", *(f"{i},C{i % 9},C{i % 7}" for i in range(60)))
     clubs = rows("club_id,city", *(f"C{i},t{i}" for i in range(9)))

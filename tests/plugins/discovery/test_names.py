@@ -2,8 +2,14 @@
 
 import pytest
 
-from snaploom.plugins.discovery.foundfiles import LIKE_NAME
-from snaploom.plugins.discovery.names import common_prefix, key_likeness, stem, words_of
+from snaploom.plugins.discovery.foundfiles import LIKE_NAME, SAME_NAME
+from snaploom.plugins.discovery.names import (
+    column_words,
+    common_prefix,
+    key_likeness,
+    stem,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +55,18 @@ def test_abbreviations_are_like(child: str, table: str, parent: str) -> None:
         ("product_id", "customers", "id"),
         ("status_id", "states", "id"),
         ("income_class_id", "article_class", "article_class_key"),
+        ("type", "vaccinetype", "id"),
     ],
 )
 def test_other_names_are_not_alike(child: str, table: str, parent: str) -> None:
     prefix = "article" if table == "article_class" else ""
     assert key_likeness(child, "", "other", parent, prefix, table) < LIKE_NAME
+
+
+def test_a_letter_behind_a_word_for_a_key_names_nothing() -> None:
+    other = key_likeness("GM_UG_ID_A", "gm", "groupmenu", "US_ID_A", "us", "user")
+    assert other < SAME_NAME <= key_likeness("GM_UG_ID_A", "gm", "g", "UG_ID_A", "ug", "usergroup")
+    assert column_words("PERSON_ID_B").base == ("person",)
 
 
 def test_words_stems_and_prefixes() -> None:

@@ -82,6 +82,35 @@ def test_only_keys_with_gaps_are_found_by_values(tmp_path: Path, step: int, numb
     assert [len(found.relationships.declared), len(found.guesses)] == [number, number]
 
 
+def test_numbers_far_from_all_others_are_found_by_values(tmp_path: Path) -> None:
+    sites = "".join(f"{n * 7},{n % 60 * 7},s{n}\n" for n in range(200))
+    (tmp_path / "sites.csv").write_text(f"site_id,currency,town\n{sites}")
+    accounts = "".join(f"{10_000_000 + n},t{n % 7}\n" for n in range(900))
+    (tmp_path / "accounts.csv").write_text("account_id,town\n" + accounts)
+    sold = "".join(f"{n},{10_000_000 + n * 7 % 800}\n" for n in range(1_600))
+    (tmp_path / "sales.csv").write_text(f"sale_no,seller_id\n{sold}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert (one.source, one.target) == ("sales.seller_id", "accounts.account_id")
+    assert one.is_guess
+
+
+def test_tables_with_the_same_persons_are_joined_as_a_guess(tmp_path: Path) -> None:
+    for name, columns in {"employee_jobs": "job", "employee_reviews": "mark"}.items():
+        rows = "".join(f"E{n * 7:05},x{n % 9}\n" for n in range(90))
+        (tmp_path / f"{name}.csv").write_text(f"employee_id,{columns}\n{rows}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert (one.is_one_to_one, one.is_guess) == (True, True)
+
+
+def test_a_key_in_a_role_is_a_reference_though_each_is_there_once(tmp_path: Path) -> None:
+    partners = "".join(f"{100_000 + n},c{n % 9}\n" for n in range(40))
+    (tmp_path / "business_partners.csv").write_text("partner_no,town\n" + partners)
+    goods = "".join(f"P{n},{100_000 + n},{n % 4}\n" for n in range(35))
+    (tmp_path / "goods.csv").write_text(f"goods_id,supplier_partner_no,size\n{goods}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert one.source == "goods.supplier_partner_no"
+
+
 def test_rows_with_two_numbers_are_referred_to_by_either(tmp_path: Path) -> None:
     visits = "\n".join(f"{i},{7 * (i % 90) + 1001},{i % 3}" for i in range(300))
     people = "\n".join(f"{i},{7 * i + 1001},{i % 9}" for i in range(90))

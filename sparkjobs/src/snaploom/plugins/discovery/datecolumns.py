@@ -63,6 +63,7 @@ OTHER_DATES = frozenset({
     "delivered", "delivery", "shipped", "ship", "receipt", "commit", "last", "next", "first",
 })  # fmt: skip
 """Words of columns that name another time than that of the row."""
+_ELSE = "else write snapshot: {fromReadTime: {}}"
 _MOST_DAYS_SHARE = 0.5
 """Days for each row up to which rows are events of days, and not a list of days."""
 
@@ -83,7 +84,9 @@ def with_snapshot_column(profile: SourceProfile) -> SourceProfile:
         if key:
             columns = " and ".join(key)
             evidence = f"{columns} {'is' if len(key) == 1 else 'are'} unique within each day of it"
-            return _by(profile, column, f"{evidence}, and not over all days")
+            evidence += ", and not over all days"
+            is_sure = _is_named(column, profile)
+            return _by(profile, column, evidence if is_sure else f"a guess: {evidence}; {_ELSE}")
     return profile
 
 
@@ -191,7 +194,11 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
     ]  # fmt: skip
     if any(column.is_unique and names_own_table(column, profile) for column in others):
         return ()  # each row is there once
+    if any(each.is_unique and each.type.family is Family.DATE for each in profile.columns):
+        return ()  # a calendar, or one row a day
     is_named = _is_named(day, profile)
+    if not is_named and set(_words(day, profile)) & (OTHER_DATES | BEGINNINGS):
+        return ()
     snapshot = scratch.combined([profile.snapshot, day.values])
     for size in (1, 2) if is_named else (1,):
         ids = [column for column in others if column_words(column.name, profile.prefix).has_id]

@@ -254,8 +254,7 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     if has_header:
         given = [name.strip() for name in header]
         names = names_of(given)
-        is_made_up = list(names) != given
-        return CsvFormat(encoding, separator, True, names, escape, is_made_up, is_guess)
+        return CsvFormat(encoding, separator, True, names, escape, list(names) != given, is_guess)
     return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
 
 
@@ -342,6 +341,9 @@ def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[
 
     Names are texts, each once, of which none is a value below it.
     """
+    # Excel may leave columns behind its table that have neither a name nor a value.
+    ends = (n for row in (header, *records) for n, text in enumerate(row, 1) if text.strip())
+    header = header[: max(ends, default=0)]
     names = [name.strip() for name in header if name.strip()]
     # One may be empty, of an index in front or of a separator at the end; most stand once.
     if (

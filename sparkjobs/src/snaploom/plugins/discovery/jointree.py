@@ -301,6 +301,8 @@ class _Growth:
             for place, node in enumerate(self.nodes)
             if one.parent == node.table and one.child not in known and one.child not in refused
             and node.depth < self._depth
+            # What a person wrote is not about what else they wrote, unless the rows are persons.
+            and not (place and names.names_writer(one.child_columns[-1]))
         ]  # fmt: skip
         if not offers or len(self.nodes) > foundfiles.MOST_JOINS:
             return False

@@ -11,6 +11,8 @@ from math import prod
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DENSE_SHARE,
+    DISTINCTIVE_VALUES,
+    FEW_VALUES,
     INCLUDED_OTHER_NAME,
     LIKE_NAME,
     LONGEST_KEY_TEXT,
@@ -18,6 +20,7 @@ from snaploom.plugins.discovery.foundfiles import (
     MOST_KEY_COLUMNS,
     SAME_NAME,
     SEQUENCE_START,
+    WIDE_PARENT,
 )
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
@@ -60,6 +63,13 @@ _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
 MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
+MISSING, _MOST_MISSING = 0.2, 0.9
+"""Shares of the numbers in its range that a key lacks, from which a column of other numbers would
+have some of these: one that is called as a key, and any."""
+_APART = 1000
+"""Times that the least key is the extent of all, from which other numbers are elsewhere."""
+_MANY_TEXTS = 100
+"""Distinct texts from which inclusion is no chance, though some keys are longer than others."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,40 @@ def with_shared_ranges(profiles: Sequence[SourceProfile]) -> tuple[SourceProfile
             replace(c, is_in_shared_range=is_shared(own.name, c.low, c.high)) for c in own.columns
         )) for own in profiles
     )  # fmt: skip
+
+
+def is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
+    """Whether values could not be included by chance, so that names need not be alike."""
+    is_same = column.name.casefold() == target.name.casefold()
+    is_called_key = column_words(column.name).has_id and not column.is_unique
+    if is_sequence(target) and not is_by_chance(column, target):
+        return is_same or (is_called_key and is_main)  # tid and tid, with the same gaps
+    if not is_main or column.type.family is not target.type.family:
+        return False
+    values, others = column.values.distinct, target.values.distinct
+    if column.is_guid and target.is_guid:
+        return True
+    if column.type.family is Family.TEXT:
+        is_code = values >= _MANY_TEXTS or (
+            column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
+        )
+        enough = values >= DISTINCTIVE_VALUES or (
+            values >= FEW_VALUES and others >= WIDE_PARENT * values
+        )
+        return is_code and enough and not column.is_unique
+    if values < MANY_NUMBERS or column.low is None or column.high is None:
+        return False
+    extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
+    if is_same and len(extents) == 1 and column.low > SEQUENCE_START:
+        return True  # the years of races are those of seasons, all of them
+    if is_sequence(target):
+        return False
+    extent = target.values.distinct / (target.density or 1)
+    if is_called_key and (target.low or 0) >= _APART * extent:
+        return True  # accounts from 10000000 on, where no other key is
+    missing = 1 - target.values.share_between(column.low, column.high)
+    least = MISSING if is_called_key else _MOST_MISSING
+    return missing >= least and values * missing >= MANY_NUMBERS / 2
 
 
 def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:

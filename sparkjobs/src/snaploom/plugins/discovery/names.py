@@ -179,7 +179,11 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
     counts = len(words) > 1 and words[0] in COUNTERS and (words[1] == "of" or is_plural(words[-1]))
     base = [
         word for place, word in enumerate(words)
-        if counts or word not in ID_WORDS or (word == "ref" and 0 < place < len(words) - 1)
+        if counts or not (
+            (word in ID_WORDS and not (word == "ref" and 0 < place < len(words) - 1))
+            # the A of ward_id_a, which all columns of a design may have
+            or (len(word) == 1 and words[place - 1] in ID_WORDS and place)
+        )
     ]  # fmt: skip
     has_id = len(base) < len(words)
     if not has_id:
@@ -397,9 +401,15 @@ def key_likeness(
             else (0.85 * (table_likeness(theirs.base, own) >= 0.9))
         )
     if not theirs.base:
-        extent = len(theirs.whole)
-        is_in_role = extent > 1 and theirs.whole in (mine.whole[-extent:], mine.whole[:extent])
-        return _IN_ROLE if is_in_role else _named(own, base, table)
+        for key in (words_of(parent), theirs.whole):
+            is_in_role = key in (mine.whole[-len(key) :], mine.whole[: len(key)])
+            if is_in_role and sum(len(word) > 1 for word in key) > 1:
+                return 1.0 if key == mine.whole else _IN_ROLE
+        # The type of an admission is no vaccinetype, though a word of that ends so.
+        is_other = set(base) <= GENERIC and not (
+            mine.has_id or {*map(stem, base)} & {*map(stem, table)}
+        )
+        return 0.0 if is_other else _named(own, base, table)
     if mine.whole in (theirs.whole, words_of(parent)) or (
         base == theirs.base and mine.has_id == theirs.has_id
     ):
@@ -434,6 +444,11 @@ def names_a_person(column: str, prefix: str, table: str) -> bool:
     words = column_words(column, prefix)
     is_reference = words.has_id or not _OF_PERSONS.isdisjoint(words.whole[-1:])
     return is_reference and bool(set(words.base) & PERSON_ROLES) and is_table_of_persons(table)
+
+
+def names_writer(column: str) -> bool:
+    """Whether a column has who wrote its row, as `last_modified_by` or CREATEDBY."""
+    return re.search("(creat|modifi|updat|chang|edit|insert|delet)ed_?by", column, re.I) is not None
 
 
 def is_table_of_persons(table: str) -> bool:

@@ -9,24 +9,22 @@ from snaploom.models.datarelationship import Normalization
 from snaploom.plugins.discovery import scratch
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
-    DISTINCTIVE_VALUES,
-    FEW_VALUES,
     INCLUDED_LIKE_NAME,
     INCLUDED_OTHER_NAME,
     INCLUDED_SAME_NAME,
     LIKE_NAME,
     SAME_NAME,
-    SEQUENCE_START,
     WEAK_SHARE,
-    WIDE_PARENT,
 )
 from snaploom.plugins.discovery.keys import (
     MANY_NUMBERS,
+    MISSING,
     NAMED,
     PERSON_ROLE,
     Key,
     are_same_rows,
     is_by_chance,
+    is_distinctive,
     is_main_key,
     is_sequence,
     is_short,
@@ -65,11 +63,6 @@ _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
-_MISSING, _MOST_MISSING = 0.2, 0.9
-"""Shares of the numbers in its range that a key lacks, from which a column of other numbers would
-have some of these: one that is called as a key, and any."""
-_MANY_TEXTS = 100
-"""Distinct texts from which inclusion is no chance, though some keys are longer than others."""
 _MOST_SPELLED = 50_000
 """Distinct values that are normalised, in Python."""
 
@@ -247,6 +240,7 @@ def judge(
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or describes(parent, target, primary)
         or _is_of_several(child, column)
+        or (is_own and home(child, column, child) == home(child, column, parent))
         or _may_have_sums(column, parent, target)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
@@ -317,7 +311,7 @@ def _is_dense(target: ColumnProfile, column: ColumnProfile) -> bool:
     """Whether keys have about all whole numbers in the range of a column, and other ones."""
     if target.low is None or column.low is None or column.high is None:
         return False
-    return target.values.share_between(column.low, column.high) >= 1 - _MISSING
+    return target.values.share_between(column.low, column.high) >= 1 - MISSING
 
 
 def _known(
@@ -359,6 +353,8 @@ def _objection(
     for each in (column, target):
         if not each.may_be_key:
             return f"{each.name} is neither a whole number nor a text"
+        if not each.values.distinct:
+            return f"{each.name} has no value in what was read"
     if child is parent and column.name == target.name:
         return "it is the same column"
     is_same = child is not parent and column.name == target.name
@@ -384,7 +380,8 @@ def _objection(
         return f"{column.name} has only 0 and 1: it is a flag"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
-    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
+    is_self = child is parent and column.type.family is Family.WHOLE  # or it is by chance
+    if likeness < LIKE_NAME and (is_self or not is_distinctive(column, target, is_main)):
         return "names have nothing in common, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
         return f"it is the key of {child.name} itself"
@@ -558,7 +555,8 @@ def _are_counters(
     if not (is_sequence(column) and is_by_chance(column, target)):
         return False
     base = column_words(column.name, child.prefix).base
-    return bool(base) and all(
+    is_same = bool(base) and base == column_words(target.name, parent.prefix).base
+    return is_same and all(
         table_likeness(base, table_words(each.name)) < LIKE_NAME for each in (child, parent)
     )
 
@@ -571,38 +569,9 @@ def _names_own_table(
         return False
     base = column_words(column.name, child.prefix).base
     own = table_likeness(base, table_words(child.name))
-    if base and own >= max(LIKE_NAME, table_likeness(base, table_words(parent.name))):
-        return True
+    theirs = table_likeness(base, table_words(parent.name))
+    if base and own >= max(LIKE_NAME, theirs):
+        # Employee_jobs and employee_salaries may have the same employees.
+        return own > theirs or is_sequence(column) or likeness < NAMED
     # The table may have a schema in front, as in Production_ProductCategory.
     return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
-
-
-def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
-    """Whether values could not be included by chance, so that names need not be alike."""
-    is_same = column.name.casefold() == target.name.casefold()
-    is_called_key = column_words(column.name).has_id and not column.is_unique
-    if is_sequence(target) and not is_by_chance(column, target):
-        return is_same or (is_called_key and is_main)  # tid and tid, with the same gaps
-    if not is_main or column.type.family is not target.type.family:
-        return False
-    values, others = column.values.distinct, target.values.distinct
-    if column.is_guid and target.is_guid:
-        return True
-    if column.type.family is Family.TEXT:
-        is_code = values >= _MANY_TEXTS or (
-            column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
-        )
-        enough = values >= DISTINCTIVE_VALUES or (
-            values >= FEW_VALUES and others >= WIDE_PARENT * values
-        )
-        return is_code and enough and not column.is_unique
-    if values < MANY_NUMBERS or column.low is None or column.high is None:
-        return False
-    extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
-    if is_same and len(extents) == 1 and column.low > SEQUENCE_START:
-        return True  # the years of races are those of seasons, all of them
-    if is_sequence(target):
-        return False
-    missing = 1 - target.values.share_between(column.low, column.high)
-    least = _MISSING if is_called_key else _MOST_MISSING
-    return missing >= least and values * missing >= MANY_NUMBERS / 2
