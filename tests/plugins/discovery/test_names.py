@@ -56,6 +56,7 @@ def test_abbreviations_are_like(child: str, table: str, parent: str) -> None:
         ("status_id", "states", "id"),
         ("income_class_id", "article_class", "article_class_key"),
         ("type", "vaccinetype", "id"),
+        ("person_id", "person_credit_card", "credit_card_id"),
     ],
 )
 def test_other_names_are_not_alike(child: str, table: str, parent: str) -> None:

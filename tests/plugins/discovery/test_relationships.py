@@ -111,6 +111,27 @@ def test_a_key_in_a_role_is_a_reference_though_each_is_there_once(tmp_path: Path
     assert one.source == "goods.supplier_partner_no"
 
 
+def test_when_rows_were_changed_is_no_part_of_a_reference(tmp_path: Path) -> None:
+    days = [f"{n % 30},2026-0{1 + n // 30 + n % 3}-01,{n % 7}\n" for n in range(90)]
+    workers = "".join(f"{n},n{n % 9}\n" for n in range(30))
+    (tmp_path / "workers.csv").write_text(f"worker_no,name\n{workers}")
+    for name, kept in {"hours": days, "reviews": days[10:60]}.items():
+        (tmp_path / f"{name}.csv").write_text(f"worker_no,modified_date,{name}\n{''.join(kept)}")
+    found = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert [(r.child, r.parent) for r in found] == [("hours", "workers"), ("reviews", "workers")]
+
+
+def test_accounts_that_know_who_changed_them_are_no_copy_of_their_types(tmp_path: Path) -> None:
+    audit = "language,created_by,created_at,changed_by,changed_at"
+    who = "EN,4,20260603,4,20260604"
+    types = "".join(f"T{n}X,{who}\n" for n in range(6))
+    accounts = "".join(f"A{n},T{n % 5}X,{who}\n" for n in range(40))
+    (tmp_path / "ledger_type.csv").write_text(f"accounttypeid,{audit}\n{types}")
+    (tmp_path / "accounts.csv").write_text(f"account_id,accounttypeid,{audit}\n{accounts}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert (one.source, one.parent) == ("accounts.accounttypeid", "ledger_type")
+
+
 def test_rows_with_two_numbers_are_referred_to_by_either(tmp_path: Path) -> None:
     visits = "\n".join(f"{i},{7 * (i % 90) + 1001},{i % 3}" for i in range(300))
     people = "\n".join(f"{i},{7 * i + 1001},{i % 9}" for i in range(90))

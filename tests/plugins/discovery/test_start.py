@@ -66,6 +66,12 @@ def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert "groupBy: {fieldNames: [order_id]}" in text
 
 
+def test_texts_that_are_read_as_null_are_printed(tmp_path: Path) -> None:
+    (tmp_path / "plants.csv").write_text("id,fuel,a,b,c,d,e\n1,NA,NA,1,-,1,NA\n2,oil,2,NA,2,NA,1\n")
+    result = snaploom("init", tmp_path / "model", "--from", tmp_path)
+    assert "`-`, `NA` is NULL in a, b, c, d and others" in result.out
+
+
 def test_evidence_and_what_was_left_out_are_written_and_printed(tmp_path: Path) -> None:
     shop().write(tmp_path / "data")
     result = snaploom("init", tmp_path / "model", "--from", tmp_path / "data")

@@ -302,7 +302,7 @@ class _Growth:
             if one.parent == node.table and one.child not in known and one.child not in refused
             and node.depth < self._depth
             # What a person wrote is not about what else they wrote, unless the rows are persons.
-            and not (place and names.names_writer(one.child_columns[-1]))
+            and not (place and names.is_about_change(one.child_columns[-1]))
         ]  # fmt: skip
         if not offers or len(self.nodes) > foundfiles.MOST_JOINS:
             return False

@@ -367,9 +367,9 @@ def _likeness_as(
         is_same = words.whole == key.whole or (is_in_role and words.base == key.base)
         limit = _MAYBE_ROLE if is_in_role else LIKE_NAME
         likeness = min(likeness, limit) if is_main and is_same else 0.4 * likeness  # a measure
-    if (
-        likeness < SAME_NAME and child is not parent and is_sequence(target)
-        and names_more(words.base, table_words(parent.name))
+    other = column_words(target.name, parent.prefix)
+    if likeness < SAME_NAME and child is not parent and is_sequence(target) and any(
+        names_more(words.base, each) for each in (table_words(parent.name), other.base) if each
     ):  # fmt: skip
         likeness *= 0.4
     if is_number and words.base:
@@ -381,7 +381,6 @@ def _likeness_as(
         if measure or set(words.base) <= NUMERIC or (counted and is_sequence(target)):
             likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
-    other = column_words(target.name, parent.prefix)
     is_text = column.type.family is target.type.family is Family.TEXT
     # link_type of link_types, though these have a link_type_id as well.
     is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id) or (

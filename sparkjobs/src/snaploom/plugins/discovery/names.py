@@ -423,6 +423,8 @@ def key_likeness(
     if set(base) <= GENERIC and not mine.has_id:  # the name of one is no name of another
         alike = 0.0
     named = _named(own, base, table)
+    if theirs.base == table[-len(theirs.base) :] and not _covered(theirs.base, base):
+        named *= table[: len(base)] != base  # the card of person_cards is no person
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)
 
@@ -446,9 +448,12 @@ def names_a_person(column: str, prefix: str, table: str) -> bool:
     return is_reference and bool(set(words.base) & PERSON_ROLES) and is_table_of_persons(table)
 
 
-def names_writer(column: str) -> bool:
-    """Whether a column has who wrote its row, as `last_modified_by` or CREATEDBY."""
-    return re.search("(creat|modifi|updat|chang|edit|insert|delet)ed_?by", column, re.I) is not None
+def is_about_change(column: str) -> bool:
+    """Whether a column has when its row was written, or by whom: ModifiedDate, CREATEDBY."""
+    return any(word.startswith(_CHANGES) for word in words_of(column))
+
+
+_CHANGES = ("created", "modified", "update", "changed", "edited", "inserted", "deleted")
 
 
 def is_table_of_persons(table: str) -> bool:

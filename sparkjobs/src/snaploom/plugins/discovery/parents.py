@@ -37,6 +37,7 @@ from snaploom.plugins.discovery.names import (
     LIKE_ENOUGH,
     STAGED,
     column_words,
+    is_about_change,
     is_plural,
     stem,
     table_likeness,
@@ -173,7 +174,11 @@ def find_relationships(
     singles += [r for r in known if len(r.child_columns) == 1]
     ends = {frozenset((r.child, r.parent)) for r in known if len(r.child_columns) > 1}
     by_columns: dict[_Source, list[Relationship]] = defaultdict(list)
-    for one in compound_relationships(ordered, compounds, singles, primary):
+    lasting = {
+        name: tuple(key for key in keys if not any(map(is_about_change, key.columns)))
+        for name, keys in compounds.items()
+    }  # when rows were changed is no entity
+    for one in compound_relationships(ordered, lasting, singles, primary):
         if frozenset((one.child, one.parent)) not in ends:
             by_columns[source_of(one)].append(one)
     referring = {*map(source_of, singles), *(source_of(each.options[0]) for each in open_)}
@@ -543,7 +548,8 @@ def _almost_keys(
 ) -> Iterator[foundfiles.LeftOut]:
     """Columns that two sources have in common, and that few rows keep from being a key of one."""
     for child, parent in permutations(profiles, 2):
-        mine = {c.name.casefold(): c.values for c in child.columns if is_short(c)}
+        mine = {c.name.casefold(): c.values for c in child.columns
+                if is_short(c) and not is_about_change(c.name)}  # fmt: skip
         same = [c for c in parent.columns if c.name.casefold() in mine and not c.nulls]
         few = 2 <= len(same) <= foundfiles.MOST_KEY_COLUMNS and not any(c.is_unique for c in same)
         if not few or {child.name, parent.name} in joined or is_copy(child, parent):

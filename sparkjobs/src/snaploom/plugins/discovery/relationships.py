@@ -358,10 +358,13 @@ def _objection(
     if child is parent and column.name == target.name:
         return "it is the same column"
     is_same = child is not parent and column.name == target.name
-    # The sites of trackers, with the measures of sites, are no copy of these.
-    is_list = (
-        target.is_unique and not column.is_unique and names_own_table(target, parent, is_plain=True)
-    )
+    # The sites of trackers, with the measures of sites, are no copy of these, and neither are
+    # accounts of their types, if who changed either stands beside the one key and the other.
+    theirs = {each.name for each in parent.columns}
+    is_list = target.is_unique and not column.is_unique and (
+        names_own_table(target, parent, is_plain=True)
+        or any(each.is_unique and each.name not in theirs for each in child.columns)
+    )  # fmt: skip
     if is_same and not is_list and is_copy(child, parent):
         return f"{child.name} has the same columns as {parent.name}: one is a copy of the other"
     if child is parent and not is_main:

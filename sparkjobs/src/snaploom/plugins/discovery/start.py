@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from snaploom.plugins.discovery.foundfiles import Question
     from snaploom.plugins.discovery.profiles import SourceProfile
 
+MOST_NAMED = 4
+"""Columns that a remark names."""
 MOST_SHOWN = 20
 """Things of one kind that are printed; the files have more of them."""
 MOST_QUESTIONS = 5
@@ -110,6 +112,11 @@ def _remarks(profile: SourceProfile, found: Discovery) -> Iterator[str]:
         remarks.append(f"a snapshot for each day of {column.name} ({column.evidence})")
     if profile.is_untyped:
         remarks.append("all columns are text, since headers differ or are numbered")
+    texts = sorted({f"`{each}`" for given in profile.null_texts.values() for each in given})
+    if texts:
+        columns = [*profile.null_texts][:MOST_NAMED]
+        rest = " and others" if len(profile.null_texts) > MOST_NAMED else ""
+        remarks.append(f"{', '.join(texts)} is NULL in {', '.join(columns)}{rest}")
     remarks += profile.notes
     if remarks:
         shown = f"key {', '.join(key.columns)}; " if key is not None else ""
