@@ -240,7 +240,7 @@ def judge(
         or (not is_named and used < _LEAST_USED and _is_dense(target, column))
         or describes(parent, target, primary)
         or _is_of_several(child, column)
-        or (is_own and home(child, column, child) == home(child, column, parent))
+        or (is_own and 0 < home(child, column, child) == home(child, column, parent))
         or _may_have_sums(column, parent, target)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
@@ -383,8 +383,9 @@ def _objection(
         return f"{column.name} has only 0 and 1: it is a flag"
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
-    is_self = child is parent and column.type.family is Family.WHOLE  # or it is by chance
-    if likeness < LIKE_NAME and (is_self or not is_distinctive(column, target, is_main)):
+    is_self = child is parent and column.type.family is Family.WHOLE
+    is_proof = not (is_self and is_by_chance(column, target))
+    if likeness < LIKE_NAME and not (is_proof and is_distinctive(column, target, is_main)):
         return "names have nothing in common, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
         return f"it is the key of {child.name} itself"
