@@ -90,6 +90,14 @@ def test_names_of_references_are_compared_in_pieces(tmp_path: Path) -> None:
         ({"visits": "visit_id,x%3 300", "checks": "visit_id,y%3 140"}, "checks.visit_id"),
         ({"sales_shop": "shop_id,n%3 9", "visits": "no,shop_id%9 400"}, "visits.shop_id"),
         ({"regions": "id,x%3 20", "calls": "no,region_id%20 400"}, ""),
+        # Another number, another noun, sums; and a name that is just the key's.
+        ({"units": "unit_id,x%3 30", "sales": "sale_id,unit_no%9 400"}, "sales.unit_no"),
+        (
+            {"regions": "region_id,x%3 30", "shops": "shop,tax_region_id%20 400"},
+            "shops.tax_region_id",
+        ),
+        ({"turnover": "grade,n%3 9", "visits": "no,grade%9 400"}, "visits.grade"),
+        ({"calendar": "day_key,week_key%13 90", "sales": "no,day_key%90 400"}, ""),
         (
             {"tax_regions": "tax_region_id,x%3 20", "calls": "no,region_id%20 400"},
             "calls.region_id",
@@ -251,6 +259,37 @@ def test_facts_that_share_a_time_and_references_are_joined_as_a_guess(tmp_path: 
     )  # fmt: skip
     (one,) = (each for each in result.guesses if "sales.(" in each.what)
     assert one.chosen == "targets.(shop_id, month)"
+
+
+def test_days_of_a_calendar_of_one_year_are_joined_by_their_numbers_as_a_guess(tmp_path):
+    result = found(
+        tmp_path,
+        calendar="date_key,month_of_year%12,day_of_month%31 372",
+        sales="sale_no,month_of_year%12,day_of_month%31 500",
+    )
+    (guess,) = result.guesses
+    assert guess.chosen == "calendar.(month_of_year, day_of_month)"
+
+
+def test_those_above_in_a_reserve_may_be_of_the_register_beside_it_as_a_guess(
+    tmp_path: Path,
+) -> None:
+    write_tables(tmp_path, employees="employee_id,desk%9 90")
+    rows = [f"{n},{3 * (n % 5) + 1 if n > 1 else ''},{n % 5}" for n in range(1, 60, 3)]
+    (tmp_path / "reserve_employees.csv").write_text(
+        "\n".join(["employee_id,supervisor_id,x", *rows]) + "\n"
+    )
+    result = discover([str(tmp_path)], "file:///m/")
+    assert {guess.what for guess in result.guesses} == {
+        "reserve_employees.employee_id refers to", "reserve_employees.supervisor_id refers to",
+    }  # fmt: skip
+
+
+def test_the_key_of_the_same_name_comes_before_another_number_of_its_row(tmp_path: Path) -> None:
+    result = found(
+        tmp_path, subjects="subject,subject_code,x%3 30", courses="course_id,subject%30 400"
+    )
+    assert links(result) == {"courses.subject > subjects.subject"}
 
 
 def test_a_second_number_of_a_row_is_no_key_beside_plural_names(tmp_path: Path) -> None:

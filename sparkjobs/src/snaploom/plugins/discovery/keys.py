@@ -24,10 +24,15 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.names import (
     AGGREGATED,
+    COUNTERS,
     DAYS,
+    GENERIC,
+    GIVEN,
     ID_WORDS,
     NUMERIC,
+    ORDINALS,
     PERSON_ROLES,
+    ROLES,
     SELF_WORDS,
     column_words,
     is_plural,
@@ -38,6 +43,7 @@ from snaploom.plugins.discovery.names import (
     stem,
     table_likeness,
     table_words,
+    word_likeness,
     words_of,
 )
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
@@ -61,6 +67,7 @@ NAMED = 0.95
 """Likeness from which a name is that of a table, a role beside it included."""
 _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
+_ALL_ROLES = ROLES | PERSON_ROLES | SELF_WORDS
 MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
 MISSING, _MOST_MISSING = 0.2, 0.9
@@ -337,6 +344,46 @@ def _may_include(target: ColumnProfile, column: ColumnProfile) -> bool:
     return common >= INCLUDED_OTHER_NAME * column.values.distinct
 
 
+def home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
+    """Likeness of what a column identifies to the name of a table."""
+    names = (column.name, child.nouns.get(column.name, (column.name, False))[0])
+    bases = (column_words(name, child.prefix).base or table_words(child.name) for name in names)
+    return max(table_likeness(base, table_words(parent.name)) for base in bases)
+
+
+def leaves_room(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether a name has more words than a key, fewer, or others, and may be of another number.
+
+    A tax_region_id may be of no region, a region_id of no sales_region_id, a type_id of no
+    order_types, a region_no of no region_id, and a line_no of bills of no lines.
+    """
+    mine, theirs = (column_words(c.name, s.prefix) for c, s in ((column, child), (target, parent)))
+    table, own = table_words(parent.name), words_of(child.name)
+    base, is_same = {*map(stem, mine.base)}, mine.whole == theirs.whole
+    if ORDINALS.issuperset(mine.base) and not (base and COUNTERS.isdisjoint(mine.whole)):
+        return True  # a line_no of bills; or an id, which is called for no other table
+    fuller = (theirs.base, table) if GENERIC.issuperset(mine.base) else (theirs.base,)
+    full = ({*map(stem, each)} for each in fuller)
+    if any(base < each and not each <= base | {*map(stem, own)} for each in full):
+        return True
+    if child is parent or is_same:
+        return False
+    is_given = not GIVEN.isdisjoint(mine.whole) and GIVEN.isdisjoint(theirs.whole)
+    known = (*theirs.whole, *table, *own)
+    others = [
+        word for word in mine.base
+        if word.isalpha() and word not in _ALL_ROLES and column.name not in child.nouns
+        and all(word_likeness(word, each) < LIKE_NAME for each in known)
+    ]  # fmt: skip
+    return (
+        home(child, column, parent) < LIKE_NAME
+        or (is_given and (bool(theirs.base) or mine.whole[0] in COUNTERS))
+        or 0 < len(others) < len(base)
+    )
+
+
 def _likeness_as(
     name: str,
     child: SourceProfile,
@@ -383,7 +430,8 @@ def _likeness_as(
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
     is_text = column.type.family is target.type.family is Family.TEXT
     # link_type of link_types, though these have a link_type_id as well.
-    is_key = names_own_table(target, parent, is_plain=is_text and not other.has_id) or (
+    is_plain = (is_text or words.whole == other.whole) and not other.has_id
+    is_key = names_own_table(target, parent, is_plain=is_plain) or (
         # subject_id of patients, whose rows have numbers of their own besides
         other.has_id and words.whole in (other.whole, words_of(target.name))
         and target.is_unique and not column.is_unique and not is_sequence(target)

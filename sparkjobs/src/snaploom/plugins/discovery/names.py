@@ -83,6 +83,8 @@ ROLES = frozenset({
 """Words beside the name of a table that distinguish several roles of it."""
 COUNTERS = frozenset({"num", "number", "no", "nr", "nbr", "anzahl"})
 """Words that count what follows them, as in `number_of_stores`, and identify at the end."""
+GIVEN = COUNTERS | {"code", "cd", "seq"}
+"""Words of numbers that people give, where another one counts the rows."""
 ORDINALS = frozenset({
     "line", "position", "pos", "version", "year", "season", "month", "week", "day", "quarter",
     "period", "round", "stint", "lap", "sequence", "seq", "row", "jahr", "monat", "tag", "zeile",

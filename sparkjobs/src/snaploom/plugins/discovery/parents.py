@@ -29,6 +29,7 @@ from snaploom.plugins.discovery.keys import (
     NAMED,
     Key,
     compound_keys,
+    home,
     is_short,
     only_numbers,
     primary_key,
@@ -51,7 +52,6 @@ from snaploom.plugins.discovery.relationships import (
     Verdict,
     candidates,
     describes,
-    home,
     is_copy,
     repeated,
     shown_columns,
@@ -248,12 +248,13 @@ def _compounds(
         rest = [c for c in one.child_columns if (one.child, (c,)) not in referring]
         main = primary.get(one.parent)
         why = doubt_about(one, child, parent, main, all_refer=not rest)
-        is_shared = len(rest) < len(one.child_columns) and all(
+        has_other_key = main is not None and len(main.columns) == 1
+        is_shared = (has_other_key or len(rest) < len(one.child_columns)) and all(
             is_period(child.column(name)) for name in rest
         )
         is_shared |= bool(rest) and bool(counted_by(one, child, is_once=False))
         is_shared |= bool(only_numbers(parent, one.parent_columns))
-        is_description = main is not None and len(main.columns) == 1 and any(
+        is_description = has_other_key and any(
             each.type.family is Family.TEXT and not is_period(each)
             and describes(parent, each, primary)
             for each in map(parent.column, one.parent_columns)
@@ -363,8 +364,13 @@ def _namesake(
 
 
 def _is_of_child(one: Relationship, best: Relationship) -> bool:
-    """Whether a parent is called as the best one and, in front, as the child: order_statuses."""
+    """Whether a parent is called as the best one and, in front, as the child: order_statuses.
+
+    Of a child that refers to itself, as reserve_clerks, what its name has a word more than: clerks.
+    """
     names, base = (list(map(stem, table_words(each.parent))) for each in (one, best))
+    if best.child == best.parent:
+        return set(names) < set(base)
     own = set(map(stem, table_words(best.child)))
     front = names[: -len(base)]
     return bool(front) and names[-len(base) :] == base and own.issuperset(front)

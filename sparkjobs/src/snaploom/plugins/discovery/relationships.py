@@ -23,19 +23,19 @@ from snaploom.plugins.discovery.keys import (
     PERSON_ROLE,
     Key,
     are_same_rows,
+    home,
     is_by_chance,
     is_distinctive,
     is_main_key,
     is_sequence,
     is_short,
+    leaves_room,
     likeness_to,
     names_own_table,
     only_numbers,
 )
 from snaploom.plugins.discovery.names import (
-    COUNTERS,
     GENERIC,
-    ORDINALS,
     column_words,
     key_likeness,
     stem,
@@ -57,8 +57,6 @@ _COPIED_COLUMNS = 0.8
 _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
-_NEARLY_FIT = 0.9
-"""Fit below which few used keys may mean another list, where a name is not quite the same."""
 _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
@@ -218,9 +216,7 @@ def judge(
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     fit = _fit(share.share, used, column, parent, target)
     is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
-    # One word more may make it another noun, as a purchase_order is none of the orders of sales.
-    is_called = is_named and (likeness >= NAMED or column.name in child.nouns)
-    is_less_used = not is_called and used < _LEAST_USED and fit < _NEARLY_FIT
+    is_low = is_sequence(target) or _is_dense(target, column)
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -237,7 +233,7 @@ def judge(
         as_written=written.share,
         is_by_chance=is_by_chance(column, target),
         is_unsure=are_same_rows(child, column, parent, target)
-        or (not is_named and used < _LEAST_USED and _is_dense(target, column))
+        or (not is_named and used < _LEAST_USED and is_low)
         or describes(parent, target, primary)
         or _is_of_several(child, column)
         or (is_own and 0 < home(child, column, child) == home(child, column, parent))
@@ -250,11 +246,9 @@ def judge(
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
                 or (child is parent and not column.nulls and share.share == 1.0)
-                or (child is not parent and home(child, column, parent) < LIKE_NAME)
-                or (child is not parent and is_less_used)
-                or (child is not parent and is_own and _counts_itself(child, column, used))
+                or (child is not parent and is_own and used < 1)
                 or bool(_other_meant(child, column, parent, target))
-                or _may_name_another(child, column, parent, target)
+                or leaves_room(child, column, parent, target)
             )
         ),
     )
@@ -283,10 +277,10 @@ def judge(
 
 def _may_have_sums(column: ColumnProfile, parent: SourceProfile, target: ColumnProfile) -> bool:
     """Whether a source sums others up by a column of theirs, as store_sales by store_id."""
-    base = {*map(stem, column_words(target.name, parent.prefix).base)}
-    is_called = bool(base) and base < {*map(stem, table_words(parent.name))}
+    base = column_words(target.name, parent.prefix).base
+    is_called = not base or {*map(stem, base)} >= {*map(stem, table_words(parent.name))}
     is_same = words_of(column.name) == words_of(target.name)
-    return is_called and is_same and bool(only_numbers(parent, [target.name]))
+    return is_same and not is_called and bool(only_numbers(parent, [target.name]))
 
 
 def _is_of_several(child: SourceProfile, column: ColumnProfile) -> bool:
@@ -372,6 +366,11 @@ def _objection(
     other = _other_meant(child, column, parent, target)
     if other and words_of(other) == words_of(column.name):
         return f"{parent.name} has a {other} of its own, which is no key of it"
+    if child is not parent and any(
+        other.is_unique and words_of(other.name) == words_of(column.name) and other is not target
+        for other in parent.columns
+    ):
+        return f"{parent.name} has a {column.name} of its own"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
     if not target.is_unique and not _is_almost_key(target, parent):
@@ -418,23 +417,6 @@ def _other_meant(
         ),
         "",
     )  # fmt: skip
-
-
-def _may_name_another(
-    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
-) -> bool:
-    """Whether a name fits more than a table: line_no of bills, or a type_id beside order_types.
-
-    A region_id may be none of the sales_regions whose key is a sales_region_id.
-    """
-    words, table = column_words(column.name, child.prefix), table_words(parent.name)
-    base = [*map(stem, words.base)]
-    if not base or (ORDINALS.issuperset(words.base) and not COUNTERS.isdisjoint(words.whole)):
-        return bool(base)
-    own, key = words_of(child.name), column_words(target.name, parent.prefix).base
-    fuller = (key, table) if GENERIC.issuperset(words.base) else (key,)
-    others = ({*map(stem, each)} for each in fuller)
-    return any({*base} < each and not {*map(stem, own)} >= each - {*base} for each in others)
 
 
 def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
@@ -514,23 +496,6 @@ def _fit(
     rows = (column.rows - column.nulls) * share
     expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
     return min(1.0, used / expected) if expected > 0 and is_sequence(target) else 1.0
-
-
-def _counts_itself(child: SourceProfile, key: ColumnProfile, used: float) -> bool:
-    """Whether a key may count entities of its own, as that of reserve_doctors beside doctors.
-
-    It may whatever it is called if it has the first numbers only, and each of them.
-    """
-    base = column_words(key.name, child.prefix).base
-    is_named = table_likeness(base, table_words(child.name)) >= LIKE_NAME
-    return is_sequence(key) and used < (1 if is_named else _NEARLY_FIT * (key.density == 1))
-
-
-def home(child: SourceProfile, column: ColumnProfile, parent: SourceProfile) -> float:
-    """Likeness of what a column identifies to the name of a table."""
-    names = (column.name, child.nouns.get(column.name, (column.name, False))[0])
-    bases = (column_words(name, child.prefix).base or table_words(child.name) for name in names)
-    return max(table_likeness(base, table_words(parent.name)) for base in bases)
 
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
