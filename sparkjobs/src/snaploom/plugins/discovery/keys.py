@@ -377,11 +377,7 @@ def leaves_room(
         if word.isalpha() and word not in _ALL_ROLES and column.name not in child.nouns
         and all(word_likeness(word, each) < LIKE_NAME for each in known)
     ]  # fmt: skip
-    return (
-        home(child, column, parent) < LIKE_NAME
-        or (is_given and (bool(theirs.base) or mine.whole[0] in COUNTERS))
-        or 0 < len(others) < len(base)
-    )
+    return home(child, column, parent) < LIKE_NAME or is_given or 0 < len(others) < len(base)
 
 
 def _likeness_as(
