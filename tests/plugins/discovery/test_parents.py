@@ -576,7 +576,7 @@ def test_gaps_of_keys_that_no_value_fills_prove_a_reference(tmp_path: Path, has_
              "votes.accepted_id": many}  # fmt: skip
     for column, numbers in files.items():
         name, _, header = column.partition(".")
-        lines = (f"{number},{number % 3}\n" for number in numbers)
+        lines = (f"{number},t{number % 3}\n" for number in numbers)
         (tmp_path / f"{name}.csv").write_text(f"{header},{name}_size\n" + "".join(lines))
     result = discover([str(tmp_path)], "file:///m/")
     expected = {f"{column} > molecules.molregno" for column in [*files][1:]}

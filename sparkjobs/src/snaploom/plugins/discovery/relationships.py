@@ -216,7 +216,8 @@ def judge(
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     fit = _fit(share.share, used, column, parent, target)
     is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
-    is_low = is_sequence(target) or _is_dense(target, column)
+    may_be_chance = is_by_chance(column, target)
+    is_low = may_be_chance or _is_dense(target, column)
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -231,7 +232,7 @@ def judge(
         used=used,
         normalize=steps,
         as_written=written.share,
-        is_by_chance=is_by_chance(column, target),
+        is_by_chance=may_be_chance,
         is_unsure=are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and is_low)
         or describes(parent, target, primary)
@@ -241,7 +242,7 @@ def judge(
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
         or (
-            is_by_chance(column, target)
+            may_be_chance
             and (
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
