@@ -223,6 +223,13 @@ def test_what_only_spark_does_not_read_is_named_beside_its_column(tmp_path: Path
         assert why in str(error.value.found)
 
 
+def test_columns_that_differ_in_capitals_are_named(tmp_path: Path) -> None:
+    for day, name in enumerate(("id", "ID"), 1):
+        pq.write_table(pa.table({name: [day], "v": [1]}), tmp_path / f"a_2026-01-0{day}.parquet")
+    with pytest.raises(SourceNotReadable, match="capitals: id, ID: write one"):
+        discover([str(tmp_path)], "file:///m/")
+
+
 def test_a_length_of_time_is_remarked_as_the_number_that_it_is(tmp_path: Path) -> None:
     lengths = pa.table({"id": [1], "v": pa.array([timedelta(1)])})
     pq.write_table(lengths, tmp_path / "a.parquet")

@@ -435,8 +435,10 @@ def refuse_undeclarable(profile: SourceProfile) -> None:
     refuse_width(len(names))
     if not all(0 < len(name) <= LONGEST_NAME for name in names):
         raise NotRecognised(f"a column whose name is empty or longer than {LONGEST_NAME}")
-    if len({name.casefold() for name in names}) < len(names):
-        raise NotRecognised("columns whose names are equal but for capitals")
+    folded = [name.casefold() for name in names]
+    if alike := [name for name, key in zip(names, folded, strict=True) if folded.count(key) > 1]:
+        why = f"columns whose names are equal but for capitals: {', '.join(alike[:4])}"
+        raise NotRecognised(f"{why}: write one of them otherwise, or the same in all files")
     origin = profile.origin
     uri = origin.files[0].uri if isinstance(origin, Layout) else ""
     if len(uri) > LONGEST_URI:
