@@ -485,6 +485,15 @@ def test_an_object_with_records_by_key_has_a_remark(tmp_path: Path, text, is_by_
     assert ["keys have records" in each for each in notes] == [True] * is_by_key
 
 
+def test_a_key_that_stands_twice_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a-2026-01-01.json").write_text('{"a": 1, "b": 2}\n')
+    (tmp_path / "a-2026-01-02.json").write_text('{"a": 1, "a": 2}\n')
+    with pytest.raises(
+        SourceNotReadable, match=r"a-2026-01-02\.json has an object with a key twice"
+    ):
+        discover([str(tmp_path)], "file:///model/")
+
+
 def test_a_record_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "a-2026-01-01.json").write_text('{"a": 1}\n' * 9)
     (tmp_path / "a-2026-01-02.json").write_text('{"a": 1}\n' * 4 + '{"a": tru}\n')

@@ -395,6 +395,12 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
             raise NotRecognised(_not_json(str(error), texts)) from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
+    keys = "json_keys(v)"
+    for (number,) in scratch.all(
+        f"SELECT {FILE} FROM {table} WHERE len({keys}) > len(list_distinct({keys})) LIMIT 1"
+    ):
+        one = next(each for each in texts if each.path.name.endswith(f"-{number}"))
+        raise NotRecognised(f"{one.part.file.key} has an object with a key twice: write it once")
     many = {int(str(row[0])) for row in scratch.all(
         f"SELECT {FILE} FROM {table} GROUP BY {FILE} HAVING count(*) > 1")}  # fmt: skip
     for each in groups.get("unstructured", ()):
