@@ -411,3 +411,15 @@ def test_harmless_values_are_not_read_twice(spark, tmp_path, monkeypatch, text, 
     monkeypatch.setattr(ValueChecks, "check", lambda *_: pytest.fail("read twice"))
     (tmp_path / "a.csv").write_bytes(text.encode())
     assert rows_of(spark, tmp_path / "*", formatOptions=options, schemaFields=A_K) == [("x", 1.5)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_no_row_of_utf_16_is_lost_whatever_ends_it(spark, tmp_path, end):
+    rows = ["id,name", "1,a", '2,"x \\"q\\" b"', ""]
+    (tmp_path / "a.csv").write_bytes(end.join(rows).encode("utf-16"))
+    options = {"header": "true", "encoding": "UTF-16", "escape": "\\"}
+    options |= {"lineSep": end} if end == "\r" else {}
+    assert rows_of(spark, tmp_path / "a.csv", formatOptions=options) == [
+        ("1", "a"),
+        ("2", 'x "q" b'),
+    ]

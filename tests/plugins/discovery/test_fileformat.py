@@ -311,6 +311,33 @@ def test_packed_utf_16_is_left_out(tmp_path: Path) -> None:
         discover([str(tmp_path)], "file:///m/")
 
 
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('id,name\r1,"a\nb"\r', {"lineSep": "\r", "multiLine": "true"}),
+        ('id,name\n1,"a\nb \\"c\\" d"\n', {"escape": "\\", "lineSep": "\n", "multiLine": "true"}),
+        ('id,name\r\n1,"\r\n\\"c\\" d"\r\n',
+         {"escape": "\\", "lineSep": "\r\n", "multiLine": "true"}),
+        ('id,"na\nme"\r\n1,"a\nb"\r\n', {}),
+    ],
+)  # fmt: skip
+def test_lines_in_values_are_declared_where_no_run_finds_them_out(tmp_path, text, options):
+    (tmp_path / "a.csv").write_text(text, newline="")
+    (found,) = discover([str(tmp_path)], "file:///m/").profiles
+    assert found.format_options == {"header": "true", **options}
+    assert found.columns[1].name.replace("\n", "") == "name"
+
+
+@pytest.mark.parametrize(
+    ("values", "notes"),
+    [(["1.234", "999"], ["a guess: the points of v are decimal points, as of 1.234 below 2"]),
+     (["1.234", "0.5"], []), (["1.234", "12345"], []), (["3", "NA"], ["v: NA is no value"])],
+)  # fmt: skip
+def test_what_values_may_mean_as_well_is_remarked(tmp_path, values, notes):
+    found = profile(tmp_path, a__csv="n,v\n" + "".join(f"7,{value}\n" for value in values))
+    assert list(found.notes) == notes
+
+
 def test_quotes_behind_a_carriage_return_enclose_values(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('id,name\r"1","a ""b"""\r"2","c"\r', newline="")
     (found,) = discover([str(tmp_path)], "file:///m/").profiles

@@ -122,7 +122,6 @@ MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
 csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))  # one value may fill the head
-_CONVERT = "convert it, as by `iconv -f windows-1252 -t UTF-8`"
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -146,8 +145,10 @@ class CsvFormat:
     """Whether the first record is a header by its looks only, as all columns have texts."""
     quote: str = '"'
     """Encloses values; empty where quotes are characters of them as any other."""
-    has_returns: bool = False
-    """Whether records end with a carriage return, without a line feed."""
+    line_end: str = ""
+    """Behind each record, where a run does not find it out by itself."""
+    has_lines: bool = False
+    """Whether values go over several lines, likewise."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -161,8 +162,10 @@ class CsvFormat:
             found["escape"] = self.escape
         if not self.quote:
             found["quote"] = ""
-        if self.has_returns:
-            found["lineSep"] = "\r"
+        if self.line_end:
+            found["lineSep"] = self.line_end
+        if self.has_lines:
+            found["multiLine"] = "true"
         return found
 
 
@@ -218,7 +221,8 @@ def other_encoding(content: bytes) -> str:
         raise NotRecognised(f"{faults:,} of its characters are not UTF-8, as others are: repair it")
     if odd := re.search(rb"[\x80-\x9f]", content):  # control characters, which no text has
         found = f"the byte 0x{odd[0].hex()}, as of {odd[0].decode('cp1252', 'replace')}"
-        raise NotRecognised(f"{found} in windows-1252, is not ISO-8859-1: {_CONVERT}")
+        remedy = "convert it, as by `iconv -f windows-1252 -t UTF-8`"
+        raise NotRecognised(f"{found} in windows-1252, is not ISO-8859-1: {remedy}")
     return "ISO-8859-1"
 
 

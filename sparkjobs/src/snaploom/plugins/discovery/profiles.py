@@ -505,11 +505,19 @@ def typed_texts(
         own = f"CAST({value} AS {sql})" if sql else value if is_key else ""
         columns.append((name, kind, own))
         notes += [f"{name} is text{why}"] if why else []
+        notes += [f"{name}: {', '.join(nulls)} is no value"] if nulls else []
+        if kind is DOUBLE and scratch.all(_ARE_THOUSANDS.format(f"c{place}", table))[0][0]:
+            notes.append(f"a guess: the points of {name} are decimal points, as of 1.234 below 2")
     return columns, null_texts, notes
 
 
 _FOR_ONE_ROW = " for one row only: all other values are {}"
 _WITH_COMMAS = ": its numbers have commas, which a fieldTransformer can replace"
+_ARE_THOUSANDS = (
+    "SELECT bool_and(regexp_full_match({0}, '-?[1-9][0-9]{{0,2}}([.][0-9]{{3}})?')) FROM {1} "
+    "WHERE contains({0}, '.') OR length({0}) > 4"
+)
+"""Whether all numbers with a point, and long ones, could have it between thousands."""
 _COMMAS = "regexp_full_match({0}, '[+-]?[0-9]{{1,3}}([., ]?[0-9]{{3}})*(,[0-9]+)?')"
 
 

@@ -75,6 +75,8 @@ class _Text:
     """Bytes that were read, after unpacking."""
     share: float
     """Of the file that was read."""
+    line_end: str
+    """Of its first line, as it is stored; empty without any."""
 
     @cached_property
     def head(self) -> bytes:
@@ -98,7 +100,7 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
     if codec is not None:
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
-    encoding, size, held = encoding or encoding_of(content), 0, ""
+    encoding, size, held, first_end = encoding or encoding_of(content), 0, "", ""
     if codec is not None and encoding == "UTF-16":
         raise NotRecognised("packed text in UTF-16, which no run reads: unpack it, or write UTF-8")
     decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
@@ -113,6 +115,8 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
             if encoding == "ISO-8859-1":
                 other_encoding(content)
             decoded = decoded if size else decoded.removeprefix("\ufeff")
+            if not size and (found := re.search("\r?\n|\r", decoded)):
+                first_end = found[0]
             size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
             held = "\r" if content and decoded.endswith("\r") else ""
@@ -122,7 +126,7 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
     if not is_whole:
         cut_at_line(path, line_end)
     share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
-    return _Text(part, path, encoding, is_whole, size, share)
+    return _Text(part, path, encoding, is_whole, size, share, first_end)
 
 
 @dataclass(frozen=True)
@@ -216,11 +220,12 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     if len(kinds) > 1:
         found = ", ".join(f"{file} is {encoding}" for encoding, file in kinds.items())
         raise NotRecognised(f"{found}: write all files in one character set")
-    ends = {b"\n" in each.head: each.part.file.key for each in texts
-            if b"\n" in each.head or b"\r" in each.head}  # fmt: skip
-    if len(ends) > 1:
-        raise NotRecognised(f"records end with CR in {ends[False]}, and with LF in {ends[True]}")
-    form = replace(form, encoding=next(iter(kinds)), has_returns=False in ends)
+    ends = {each.line_end: each.part.file.key for each in texts if each.line_end}
+    returns = ends.get("\r")
+    if returns and len(ends) > 1:
+        other = next(key for key in ends.values() if key != returns)
+        raise NotRecognised(f"records end with CR in {returns}, and with LF in {other}")
+    form = replace(form, encoding=next(iter(kinds)), line_end="\r" if returns else "")
     if len(form.columns) == 1 and re.search("(?i)[.](txt|dat|asc)", first.part.file.key):
         raise NotRecognised("text that no separator divides into columns")
     headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}
@@ -248,6 +253,10 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
         own = [f"c{places[name.casefold()]}" for name in header]
         _load_csv(scratch, table, own, group, form)
     is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
+    if form.escape != '"' or form.line_end:  # else the ends of records are looked for at the run
+        lines = " OR ".join(f"regexp_matches(c{place}, '[\\r\\n]')" for place in places.values())
+        if scratch.all(f"SELECT 1 FROM {table} WHERE {lines} LIMIT 1"):
+            form = replace(form, has_lines=True, line_end="" if len(ends) > 1 else next(iter(ends)))
     columns, null_texts, notes = typed_texts(scratch, table, list(names.values()))
     has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
     are_inside = bool(scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"))
@@ -318,6 +327,8 @@ def _quote(texts: Sequence[_Text], separator: str, *, are_inside: bool) -> str:
 def _header_of(one: _Text, form: CsvFormat) -> tuple[str, ...]:
     """The names in the first line of a file."""
     line, end, _ = one.head.partition(b"\n")
+    if line.count(b'"') % 2:  # a name goes over several lines
+        line, end = one.head, b""
     is_whole = bool(end) or one.size <= len(line)
     parsed = csv_format(line, is_whole) if line.strip() else form
     has_names = parsed.has_header and (len(parsed.columns) > 1 or len(form.columns) == 1)

@@ -51,7 +51,12 @@ class CsvDialect:
     @property
     def is_wide(self) -> bool:
         """Whether a line end is more than one byte, so that files cannot be split by bytes."""
-        return self.encoding.lower().startswith(_WIDE)
+        return is_wide(self.encoding)
+
+
+def is_wide(encoding: str) -> bool:
+    """Whether characters of a set are of several bytes, of which a line end is one."""
+    return encoding.lower().startswith(_WIDE)
 
 
 def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
@@ -273,12 +278,15 @@ class CsvLayout(Enum):
     LINES = "every line is a record"
     LF = "values go over several lines, records end with LF"
     CRLF = "values go over several lines, records end with CRLF"
+    WHOLE = "a file cannot be split by bytes, records end as declared"
 
     @property
     def options(self) -> Mapping[str, str]:
         """Of Spark's reader."""
         if self is CsvLayout.LINES:
             return {"multiLine": "false"}
+        if self is CsvLayout.WHOLE:
+            return {"multiLine": "true"}
         return {"multiLine": "true", "lineSep": "\n" if self is CsvLayout.LF else "\r\n"}
 
 

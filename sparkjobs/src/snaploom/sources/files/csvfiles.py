@@ -23,6 +23,7 @@ from snaploom.sources.files.csv import (
     CsvLayout,
     LinesOf,
     dialect_of,
+    is_wide,
     layouts_of,
     plain_record,
     unproved_files,
@@ -181,8 +182,10 @@ class CsvFiles:
         layouts: Mapping[str, CsvLayout] = {}
         if dialect is not None and unknown:
             layouts = self._layouts([file.uri for file in unknown], dialect, wanted, harmless)
+        encoding = given.get("encoding", given.get("charset", ""))
+        usual = CsvLayout.WHOLE if dialect is None and is_wide(encoding) else CsvLayout.LINES
         for file, line in zip(unknown, lines, strict=True):
-            layout = layouts.get(file.uri, CsvLayout.LINES)
+            layout = layouts.get(file.uri, usual)
             self._forms[file.uri] = CsvForm(layout, self._header(file, line, layout, dialect))
 
     def unproved(
