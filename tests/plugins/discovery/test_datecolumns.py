@@ -144,12 +144,15 @@ def test_a_calendar_is_no_register_of_its_weeks(tmp_path: Path) -> None:
     assert snapshot(found(tmp_path, calendar=calendar, sales=sales()), "calendar") is None
 
 
-@pytest.mark.parametrize("day", ["start", "listed"])
-def test_a_register_by_a_day_of_another_name_is_a_guess_if_none_of_validity(tmp_path, day):
-    codes = [{day: each, "code": f"C{n}", "grams": n} for each in DAYS for n in range(5)]
-    result = found(tmp_path, supplies=codes, sales=sales())
-    assert (snapshot(result, "supplies") is not None) == (day == "listed")
-    assert ("a guess: code is unique within" in result.files["sources.yaml"]) == (day == "listed")
+@pytest.mark.parametrize(
+    ("day", "key", "is_taken"),
+    [("listed", "supply_no", True), ("start", "supply_no", False), ("listed", "code", False)],
+)
+def test_a_day_that_is_not_called_for_copies_is_a_guess(tmp_path, day, key, is_taken):
+    rows = [{day: each, key: f"C{n}", "grams": n} for each in DAYS for n in range(5)]
+    result = found(tmp_path, supplies=rows, sales=sales())
+    assert (snapshot(result, "supplies") is not None) == is_taken
+    assert (f"a guess: {key} is unique within" in result.files["sources.yaml"]) == is_taken
 
 
 def test_days_that_could_be_meant_equally_are_named(tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
         ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
         for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
             together = scratch.combined([column.values for column in chosen])
-            own = all(names_own_table(column, profile) for column in chosen)
+            # A mere code may be of a list elsewhere: what was supplied on a day is no register.
+            own = chosen[0].name.casefold() != "code" and names_own_table(chosen[0], profile)
             if not (is_named or own) or scratch.is_unique(together, profile.snapshot):
                 continue
             keys, days = together.distinct, snapshot.distinct
