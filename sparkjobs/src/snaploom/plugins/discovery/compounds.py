@@ -1,20 +1,23 @@
-"""Relationships by several columns, and those that databases declare."""
+"""Relationships by several columns, those that databases declare, and columns that no key joins."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import islice, permutations, product
 
-from snaploom.plugins.discovery import names
+from snaploom.plugins.discovery import foundfiles, names
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import INCLUDED_COMPOUND, SAME_NAME
-from snaploom.plugins.discovery.keys import Key, names_own_table, only_numbers
+from snaploom.plugins.discovery.keys import Key, is_short, names_own_table, only_numbers
 from snaploom.plugins.discovery.profiles import ColumnProfile, ForeignKey, SourceProfile
 from snaploom.plugins.discovery.relationships import (
+    MOST_REPEATED,
     Relationship,
     is_copy,
     normalized_share,
+    repeated,
     rows_per_key,
+    shown_columns,
 )
 from snaploom.plugins.discovery.scratch import combined, inclusion
 
@@ -259,3 +262,64 @@ def of_foreign_key(
         used=min(1.0, share.share * keys.distinct / max(1, others.distinct)),
         declared_as=key.name,
     )
+
+
+# Columns of one name that are a key on neither side.
+
+
+def almost_keys(
+    profiles: Sequence[SourceProfile], joined: set[frozenset[str]]
+) -> Iterator[foundfiles.LeftOut]:
+    """Columns that two sources have in common, and that few rows keep from being a key of one."""
+    for child, parent in permutations(profiles, 2):
+        mine = {c.name.casefold(): c.values for c in child.columns
+                if is_short(c) and not names.is_about_change(c.name)}  # fmt: skip
+        same = [c for c in parent.columns if c.name.casefold() in mine and not c.nulls]
+        few = 2 <= len(same) <= foundfiles.MOST_KEY_COLUMNS and not any(c.is_unique for c in same)
+        if not few or {child.name, parent.name} in joined or is_copy(child, parent):
+            continue
+        keys = combined([c.values for c in same])
+        rows = combined([keys, parent.snapshot])
+        if rows.is_unique() or rows.distinct < (1 - MOST_REPEATED) * len(rows):
+            continue
+        refers = combined([mine[c.name.casefold()] for c in same])
+        if inclusion(refers, keys).share >= foundfiles.INCLUDED_OTHER_NAME:
+            shown = shown_columns([c.name for c in same])
+            what = f"{child.name}.{shown} -> {parent.name}.{shown}"
+            yield foundfiles.LeftOut(what, repeated(parent, same))
+
+
+def many_to_many(
+    profiles: Sequence[SourceProfile],
+    known: set[tuple[str, tuple[str, ...]]],
+    joined: set[frozenset[str]],
+) -> Iterator[foundfiles.LeftOut]:
+    """Columns that refer to nothing and meet each other, in sources that nothing joins."""
+    by_name: dict[tuple[str, ...], list[tuple[SourceProfile, ColumnProfile]]] = defaultdict(list)
+    for profile in profiles:
+        for column in profile.columns:
+            words = names.column_words(column.name, profile.prefix)
+            words = words if words.base else names.column_words(column.name)
+            is_named = bool(words.base) and (words.has_id or column.is_code)
+            if is_named and column.may_be_key and column.values.distinct >= foundfiles.FEW_VALUES:
+                by_name[words.whole].append((profile, column))
+    for ones in by_name.values():
+        rest = [
+            (source, column)
+            for source, column in ones
+            if not column.is_unique and (source.name, (column.name,)) not in known
+        ]
+        rest.sort(key=lambda one: -one[1].values.distinct)
+        alike = [
+            one for one in rest[1:]
+            if inclusion(one[1].values, rest[0][1].values).share >= foundfiles.INCLUDED_SAME_NAME
+            and frozenset((one[0].name, rest[0][0].name)) not in joined
+        ]  # fmt: skip
+        if alike:
+            shown = sorted(f"{source.name}.{column.name}" for source, column in (rest[0], *alike))
+            yield foundfiles.LeftOut(
+                " and ".join(shown[:4]) + (" and others" if len(shown) > 4 else ""),
+                "the same name and values, but several rows a value on both sides, so that no key "
+                "joins them; group one of them in a virtual source, or add a source with one row "
+                f"for each {rest[0][1].name}",
+            )

@@ -9,19 +9,20 @@ to another one is a question, and without an answer a guess that is stated.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from math import exp, inf, log
 
 import networkx as nx
 
 from snaploom.plugins.discovery import foundfiles
 from snaploom.plugins.discovery.compounds import (
+    almost_keys,
     compound_relationships,
     counted_by,
     doubt_about,
     is_period,
+    many_to_many,
     of_foreign_key,
 )
 from snaploom.plugins.discovery.dates import Family
@@ -30,7 +31,6 @@ from snaploom.plugins.discovery.keys import (
     Key,
     compound_keys,
     home,
-    is_short,
     only_numbers,
     primary_key,
 )
@@ -45,18 +45,14 @@ from snaploom.plugins.discovery.names import (
     table_words,
     words_of,
 )
-from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
+from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.relationships import (
-    MOST_REPEATED,
     Relationship,
     Verdict,
     candidates,
     describes,
     is_copy,
-    repeated,
-    shown_columns,
 )
-from snaploom.plugins.discovery.scratch import combined, inclusion
 
 _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
@@ -206,7 +202,7 @@ def find_relationships(
         guesses=tuple(
             choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
         ),
-        stopped=(*stopped, *_almost_keys(ordered, joined), *_many_to_many(ordered, taken, joined)),
+        stopped=(*stopped, *almost_keys(ordered, joined), *many_to_many(ordered, taken, joined)),
         compound=compounds,
     )
 
@@ -545,62 +541,3 @@ def _likelier(ones: Sequence[Relationship], profiles: Mapping[str, SourceProfile
         for r in rest
     )
     return replace(best, is_unsure=best.is_unsure or is_tied)
-
-
-# Columns of one name that are a key on neither side.
-
-
-def _almost_keys(
-    profiles: Sequence[SourceProfile], joined: set[frozenset[str]]
-) -> Iterator[foundfiles.LeftOut]:
-    """Columns that two sources have in common, and that few rows keep from being a key of one."""
-    for child, parent in permutations(profiles, 2):
-        mine = {c.name.casefold(): c.values for c in child.columns
-                if is_short(c) and not is_about_change(c.name)}  # fmt: skip
-        same = [c for c in parent.columns if c.name.casefold() in mine and not c.nulls]
-        few = 2 <= len(same) <= foundfiles.MOST_KEY_COLUMNS and not any(c.is_unique for c in same)
-        if not few or {child.name, parent.name} in joined or is_copy(child, parent):
-            continue
-        keys = combined([c.values for c in same])
-        rows = combined([keys, parent.snapshot])
-        if rows.is_unique() or rows.distinct < (1 - MOST_REPEATED) * len(rows):
-            continue
-        refers = combined([mine[c.name.casefold()] for c in same])
-        if inclusion(refers, keys).share >= foundfiles.INCLUDED_OTHER_NAME:
-            shown = shown_columns([c.name for c in same])
-            what = f"{child.name}.{shown} -> {parent.name}.{shown}"
-            yield foundfiles.LeftOut(what, repeated(parent, same))
-
-
-def _many_to_many(
-    profiles: Sequence[SourceProfile], known: set[_Source], joined: set[frozenset[str]]
-) -> Iterator[foundfiles.LeftOut]:
-    """Columns that refer to nothing and meet each other, in sources that nothing joins."""
-    by_name: dict[tuple[str, ...], list[tuple[SourceProfile, ColumnProfile]]] = defaultdict(list)
-    for profile in profiles:
-        for column in profile.columns:
-            words = column_words(column.name, profile.prefix)
-            words = words if words.base else column_words(column.name)
-            is_named = bool(words.base) and (words.has_id or column.is_code)
-            if is_named and column.may_be_key and column.values.distinct >= foundfiles.FEW_VALUES:
-                by_name[words.whole].append((profile, column))
-    for ones in by_name.values():
-        rest = [
-            (source, column)
-            for source, column in ones
-            if not column.is_unique and (source.name, (column.name,)) not in known
-        ]
-        rest.sort(key=lambda one: -one[1].values.distinct)
-        alike = [
-            one for one in rest[1:]
-            if inclusion(one[1].values, rest[0][1].values).share >= foundfiles.INCLUDED_SAME_NAME
-            and frozenset((one[0].name, rest[0][0].name)) not in joined
-        ]  # fmt: skip
-        if alike:
-            names = sorted(f"{source.name}.{column.name}" for source, column in (rest[0], *alike))
-            yield foundfiles.LeftOut(
-                " and ".join(names[:4]) + (" and others" if len(names) > 4 else ""),
-                "the same name and values, but several rows a value on both sides, so that no key "
-                "joins them; group one of them in a virtual source, or add a source with one row "
-                f"for each {rest[0][1].name}",
-            )
