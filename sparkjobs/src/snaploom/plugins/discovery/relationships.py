@@ -57,6 +57,8 @@ _COPIED_COLUMNS = 0.8
 _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
+_NEARLY_FIT = 0.9
+"""Share of the keys used from which a key that counts from 1 is likely that of another table."""
 _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
 _EXPLAINS = 0.05
@@ -247,7 +249,7 @@ def judge(
                 share.share < INCLUDED_LIKE_NAME
                 # No row is the top of the others: it may as well refer to another table.
                 or (child is parent and not column.nulls and share.share == 1.0)
-                or (child is not parent and is_own and used < 1)
+                or (child is not parent and is_own and used < _least_used(child, column))
                 or bool(_other_meant(child, column, parent, target))
                 or leaves_room(child, column, parent, target)
             )
@@ -497,6 +499,16 @@ def _fit(
     rows = (column.rows - column.nulls) * share
     expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
     return min(1.0, used / expected) if expected > 0 and is_sequence(target) else 1.0
+
+
+def _least_used(child: SourceProfile, key: ColumnProfile) -> float:
+    """Share of used keys below which a key may count entities of its own, as of reserve_doctors.
+
+    One that is called for no such entities may if it has the first numbers, and each of them.
+    """
+    base = column_words(key.name, child.prefix).base
+    is_named = table_likeness(base, table_words(child.name)) >= LIKE_NAME
+    return 1.0 if is_named else _NEARLY_FIT * (key.density == 1)
 
 
 def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
