@@ -17,8 +17,6 @@ from snaploom.models.asof import AsOf
 from snaploom.plugins.discovery import scratch
 from snaploom.plugins.discovery.dates import ColumnDates, Family
 from snaploom.plugins.discovery.foundfiles import (
-    AGAIN,
-    COPIED,
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     SAME_NAME,
@@ -64,6 +62,10 @@ OTHER_DATES = frozenset({
 })  # fmt: skip
 """Words of columns that name another time than that of the row."""
 _ELSE = "else write snapshot: {fromReadTime: {}}"
+_AGAIN = 1.5
+"""Times that a key of a register by day occurs, on average, from which its days are copies."""
+_COPIED = 0.3
+"""Share of all keys that a day of such a register has, on average: it may have grown since."""
 _MOST_DAYS_SHARE = 0.5
 """Days for each row up to which rows are events of days, and not a list of days."""
 
@@ -209,7 +211,7 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
             if not (is_named or own) or scratch.is_unique(together, profile.snapshot):
                 continue
             keys, days = together.distinct, snapshot.distinct
-            is_copied = len(together) >= AGAIN * keys and len(together) >= COPIED * keys * days
+            is_copied = len(together) >= _AGAIN * keys and len(together) >= _COPIED * keys * days
             if is_copied and scratch.is_unique(together, snapshot):
                 return tuple(column.name for column in chosen)
     return ()

@@ -66,11 +66,6 @@ MOST_COLUMNS_COMBINED = 12
 LONGEST_KEY_TEXT = 64
 """Characters, on average, of a text that may be part of a key: longer ones are descriptions."""
 
-AGAIN = 1.5
-"""Times that a key of a register by day occurs, on average, from which its days are copies."""
-COPIED = 0.3
-"""Share of all keys that a day of such a register has, on average: it may have grown since."""
-
 # Relationships.
 SAME_NAME = 0.8
 """Likeness of names from which they mean the same: equal, or equal but for singular and prefix."""

@@ -160,7 +160,7 @@ def is_sequence(column: ColumnProfile) -> bool:
 
 
 def is_by_chance(column: ColumnProfile, target: ColumnProfile) -> bool:
-    """Whether numbers of any column may be among a key's: none of its gaps tells them apart."""
+    """Whether numbers of any column may be among a key's, as it has few gaps."""
     if not is_sequence(target) or column.low is None or column.high is None:
         return is_sequence(target)
     gaps = 1 - target.values.share_between(column.low, column.high)
