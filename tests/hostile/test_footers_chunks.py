@@ -31,8 +31,10 @@ from support.hostile.thriftedit import (
 )
 from support.skipping.indexeddata import build, index
 
+from snaploom.errors import SourceNotReadable
 from snaploom.parquet.batches import FailedFooter, FooterParser
 from snaploom.parquet.footers import FooterInvalid, local_footer_bytes, parse_footer
+from snaploom.plugins.discovery.discover import discover
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
 TABLE = pa.table({
@@ -265,6 +267,12 @@ def test_an_encrypted_column_is_a_footer_that_proves_nothing(tmp_path: Path) -> 
     write_with_encrypted_column(tmp_path / "a.parquet")
     with pytest.raises(FooterInvalid, match="encrypted"):
         parse_footer(local_footer_bytes(str(tmp_path / "a.parquet")))
+
+
+def test_init_names_a_file_with_an_encrypted_column(tmp_path: Path) -> None:
+    write_with_encrypted_column(tmp_path / "a.parquet")
+    with pytest.raises(SourceNotReadable, match=r"a.parquet: not readable .* decrypt"):
+        discover([str(tmp_path)], "file:///m/")
 
 
 def test_a_build_reads_a_file_whose_footer_is_odd_and_takes_it_for_what_it_is(spark, tmp_path):

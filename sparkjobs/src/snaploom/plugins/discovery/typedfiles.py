@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from snaploom.files.measured import FileTable
 from snaploom.files.typedfiles import LocalFile, RangedFile, conform, reader_at
+from snaploom.parquet.footers import FooterInvalid, footer_bytes, parse_footer
 from snaploom.plugins.discovery import profiles
 from snaploom.plugins.discovery.avro import avro_batches
 from snaploom.plugins.discovery.dates import ColumnType, Family, type_of_arrow
@@ -137,13 +139,18 @@ def _parquet(source: RangedFile) -> _OpenFile:
 
     kinds = {column.path: column.logical_type.to_json()
              for column in map(opened.schema.column, range(len(opened.schema)))}  # fmt: skip
-    first = opened.metadata.row_group(0) if opened.num_row_groups else None
-    for column in map(first.column, range(first.num_columns)) if first else ():
-        kinds[column.path_in_schema] += column.compression
-    for path, is_own in times_in_nanoseconds(opened.schema):
-        if is_own:  # which is read to the microsecond
-            del kinds[path]
+    kinds |= {path: "" for path, is_own in times_in_nanoseconds(opened.schema) if is_own}
+    with suppress(FooterInvalid):  # asked about an encrypted column Arrow ends the process
+        metadata = parse_footer(footer_bytes(partial(_end_of, source), source.seek(0, io.SEEK_END)))
+        first = metadata.row_group(0) if metadata.num_row_groups else None
+        for column in map(first.column, range(first.num_columns)) if first else ():
+            kinds[column.path_in_schema] += column.compression
     return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches, kinds)
+
+
+def _end_of(source: RangedFile, count: int) -> bytes:
+    source.seek(-count, io.SEEK_END)
+    return source.read(count)
 
 
 _REMEDIES = {

@@ -321,15 +321,18 @@ class TimesInNanoseconds:
         self,
         schema: spark_types.StructType,
         files: Sequence[ListedFile],
-        columns: Collection[str] | None = None,
+        declared: Iterable[spark_types.StructField] = (),
     ) -> spark_types.StructType:
-        """A schema with times for whole numbers of nanoseconds, of all columns or some."""
-        wanted = None if columns is None else set(map(fold_case, columns))
+        """A schema with times for nanoseconds, unless these are declared as whole numbers."""
+        whole = {
+            fold_case(each.name) for each in declared
+            if each.dataType.typeName() not in _OF_NANOSECONDS
+        }  # fmt: skip
         types = {
             fold_case(name): SIMPLE[data_type]
             for form in self.forms(files)
             for name, data_type in form
-            if data_type and (wanted is None or fold_case(name) in wanted)
+            if data_type and fold_case(name) not in whole
         }
         return spark_types.StructType(
             [
@@ -361,7 +364,7 @@ class TimesInNanoseconds:
         own, paths = reader(self.spark), [escape_glob(file.uri) for file in files]
         if schema is None:
             return own.load(paths)
-        names = {fold_case(name) for name, _ in form}
+        names = {fold_case(name) for name, data_type in form if data_type}
         times = {
             one.name: _OF_NANOSECONDS[one.dataType.typeName()].format(quote(one.name))
             for one in schema.fields

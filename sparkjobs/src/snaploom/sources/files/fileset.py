@@ -289,13 +289,16 @@ class FileSet:
         return sf.regexp_replace(path, "^file:/+", "file:/")
 
     def _is_union(self, uris: Sequence[str]) -> bool:
-        if self.format.has_headers:
-            return len(self._csv.forms(uris)) > 1
-        return len(self._times.forms(self._files_at(uris))) > 1
+        by_name = self.format.has_headers
+        forms = self._csv.forms(uris) if by_name else self._times.forms(self._files_at(uris))
+        return len(forms) > 1
 
     def _files_at(self, uris: Sequence[str]) -> Sequence[ListedFile]:
-        files = {each.file.uri: each.file for each in self.files}
-        return [files[uri] for uri in uris]
+        return [self._by_uri[uri] for uri in uris]
+
+    @cached_property
+    def _by_uri(self) -> Mapping[str, ListedFile]:
+        return {each.file.uri: each.file for each in self.files}
 
     def _load(
         self, files: Sequence[ListedFile], schema: spark_types.StructType | None
@@ -479,9 +482,9 @@ class FileSet:
 
     def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
         """Types of the declared columns in files; of several only where Spark merges schemas."""
-        columns = [field.name for field in self.declared.schema_fields or ()]
+        declared = struct_of(self.declared.schema_fields or ())
         if self.format.reader:
-            return self.typed.schema(files[0], columns)
+            return self.typed.schema(files[0], declared.names)
         options = {
             name: value
             for name, value in self.declared.format_options.items()
@@ -492,32 +495,28 @@ class FileSet:
         reader = reader.option("mergeSchema", str(len(files) > 1).lower())
         try:
             frame = reader.load([escape_glob(file.uri) for file in files])
-            own = schema_of(frame, self.resource, "spec.hdfsLike", columns)
+            own = schema_of(frame, self.resource, "spec.hdfsLike", declared.names)
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
-        declared = struct_of(self.declared.schema_fields or ()).fields
-        times = [one.name for one in declared if one.dataType.typeName().startswith("timestamp")]
-        return self._times.named(own, files, times)
+        return self._times.named(own, files, declared)
 
     def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
         """One schema of files that need not agree, of a format that Spark merges."""
-        paths = [escape_glob(file.file.uri) for file in files]
         listed = [file.file for file in files]
         reader = self._reader(self._times.inferring(listed)).option("mergeSchema", "true")
         try:
-            merged = schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
-            return self._times.named(merged, listed)
+            frame = reader.load([escape_glob(file.uri) for file in listed])
+            merged = schema_of(frame, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
-            raise self._failure(error, [file.file for file in files]) from error
+            raise self._failure(error, listed) from error
+        return self._times.named(merged, listed)
 
     def _failure(self, error: Exception, files: Sequence[ListedFile]) -> SnaploomError:
         failure = translate(error, resource=self.resource, path="spec.hdfsLike")
         if "NANOS" in (failure.found or ""):  # of which Spark names neither column nor file
-            forms = self._times.forms(files)
-            columns = [
-                f"column {name} of {forms[form][0].uri}" for form in forms for name, _ in form
-            ]
-            failure.found = f"{failure.found}: {shown(columns)}"
+            forms = self._times.forms(files).items()
+            named = [f"column {name} of {ones[0].uri}" for form, ones in forms for name, _ in form]
+            failure.found = f"{failure.found}: {shown(named)}"
         return failure
 
     @property
