@@ -8,7 +8,6 @@ where it has several rows a key.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import inf
 
 import networkx as nx
@@ -22,8 +21,6 @@ from snaploom.plugins.discovery.relationships import Relationship
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
 _GROUPED_WORTH = 0.5
-_BESIDE_WORTH = 0.25
-"""Of what is grouped below what the root refers to: other facts about the same customer."""
 _REACHED = 0.1
 """Share of a parent's keys from which its rows count as reached: not all customers have orders."""
 _LINK_COST = 2.0
@@ -138,12 +135,9 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     """Return the share of the data beside the rows of an output with this root."""
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
-    grouped = growth.grouped
     shares: dict[str, float] = {}
     for place, node in enumerate(growth.nodes):
-        share = 1.0
-        if place in grouped:
-            share = _GROUPED_WORTH if growth.is_of_root(place) else _BESIDE_WORTH
+        share = _GROUPED_WORTH ** growth.arrays_around(place)
         one = node.relationship
         if one is not None and one.parent == node.table:
             # Rows that the root does not have, as sales without a return, or without a footnote.
@@ -196,17 +190,10 @@ class _Growth:
         self._places.add_node(0)
         self.left_out: list[foundfiles.LeftOut] = []
 
-    @property
-    def grouped(self) -> frozenset[int]:
-        """Places of grouped nodes, and of all their descendants."""
-        tops = [place for place, node in enumerate(self.nodes) if node.group_by]
-        return frozenset(chain.from_iterable(nx.bfs_layers(self._places, tops)))
-
-    def is_of_root(self, place: int) -> bool:
-        """Whether the array that a node is in is of the root's own key."""
-        while not self.nodes[place].group_by:
-            place = self.nodes[place].parent
-        return self.nodes[place].parent == 0
+    def arrays_around(self, place: int) -> int:
+        """Arrays that a node is in, each in the one before."""
+        path = {place, *nx.ancestors(self._places, place)}
+        return sum(bool(self.nodes[each].group_by) for each in path)
 
     def grow(self) -> None:
         """Add all there is."""

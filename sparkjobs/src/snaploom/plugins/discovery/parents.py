@@ -387,8 +387,8 @@ def _homes(
             if _target(r) in keys and r.included.share >= foundfiles.INCLUDED_LIKE_NAME
         ]  # fmt: skip
         is_same = any(
-            r.is_unsure and r.is_one_to_one and r.included.share == 1
-            and (r.used == 1 or not r.is_by_chance) for r in above
+            r.is_unsure and r.is_one_to_one
+            and (r.used == r.included.share == 1 or not r.is_by_chance) for r in above
         )  # fmt: skip
         if is_same or any(not r.is_unsure for r in above):
             is_unsure |= is_same

@@ -386,7 +386,7 @@ def _objection(
     if target.values.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
     is_self = child is parent and column.type.family is Family.WHOLE
-    is_proof = not (is_self and is_by_chance(column, target))
+    is_proof = not is_self or (is_sequence(target) and not is_by_chance(column, target))
     if likeness < LIKE_NAME and not (is_proof and is_distinctive(column, target, is_main)):
         return "names have nothing in common, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
