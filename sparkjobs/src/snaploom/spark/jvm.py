@@ -90,6 +90,16 @@ def scan_by_spark(spark: SparkSession) -> None:
     spark.conf.set("spark.comet.convert.parquet.enabled", "true")
 
 
+def session_with(session: SparkSession, name: str) -> SparkSession:
+    """A session like another one with a setting that is `true`; the other is left as it is."""
+    like = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if like.conf.isModifiable(key):
+            like.conf.set(key, value)
+    like.conf.set(name, "true")
+    return like
+
+
 # Python's workers, which Spark starts by a name where nobody chose an interpreter.
 
 WORKER_PYTHON = "PYSPARK_PYTHON"

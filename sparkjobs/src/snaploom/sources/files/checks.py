@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 from pyspark.sql import types as spark_types
@@ -259,23 +259,15 @@ def _holds(own: spark.DataType, declared: spark.DataType, file_format: FileForma
 
 # Times of Parquet in nanoseconds, as pandas writes them: Spark has only whole numbers of them.
 
-_OF_NANOSECONDS = {
-    "timestamp": "timestamp_micros({} div 1000)",
-    "timestamp_ntz": "timestampadd(microsecond, {} div 1000, timestamp_ntz'1970-01-01')",
+_OF_NANOSECONDS: Mapping[str, Callable[[Column], Column]] = {
+    "timestamp": sf.timestamp_micros,
+    "timestamp_ntz": lambda micros: sf.timestamp_add(
+        "MICROSECOND", micros, sf.lit("1970-01-01").cast("timestamp_ntz")
+    ),
 }
-"""Expressions of times, of which none depends on the session's time zone."""
+"""Times of microseconds, by their type; none depends on the session's time zone."""
 
 Reader = Callable[[SparkSession], DataFrameReader]
-
-
-def session_with(session: SparkSession, name: str) -> SparkSession:
-    """A session like another one with a setting that is `true`; the other is left as it is."""
-    like = session.newSession()
-    for key, value in session.conf.getAll.items():
-        if like.conf.isModifiable(key):
-            like.conf.set(key, value)
-    like.conf.set(name, "true")
-    return like
 
 
 @dataclass(frozen=True)
@@ -290,7 +282,7 @@ class TimesInNanoseconds:
     @cached_property
     def session(self) -> SparkSession:
         """A session that takes such times for whole numbers."""
-        return session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
+        return jvm.session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
 
     def forms(self, files: Sequence[ListedFile]) -> Mapping[StoredTimes, Sequence[ListedFile]]:
         """Files by their columns of such times.
@@ -366,7 +358,7 @@ class TimesInNanoseconds:
             return own.load(paths)
         names = {fold_case(name) for name, data_type in form if data_type}
         times = {
-            one.name: _OF_NANOSECONDS[one.dataType.typeName()].format(quote(one.name))
+            one.name: _OF_NANOSECONDS[one.dataType.typeName()]
             for one in schema.fields
             if fold_case(one.name) in names and one.dataType.typeName() in _OF_NANOSECONDS
         }
@@ -379,9 +371,10 @@ class TimesInNanoseconds:
             for one in schema.fields
         ]
         frame = own.schema(spark_types.StructType(stored)).load(paths)
-        return frame.select(
-            *(sf.expr(times.get(name, quote(name))).alias(name) for name in frame.columns)
-        )
+        columns = {name: sf.col(quote(name)) for name in frame.columns}
+        for name, time_of in times.items():
+            columns[name] = time_of(sf.call_function("div", columns[name], sf.lit(1000)))
+        return frame.select(*(column.alias(name) for name, column in columns.items()))
 
 
 # Files that a reader of ours opens: their schemas on the driver, their rows in Spark's workers.

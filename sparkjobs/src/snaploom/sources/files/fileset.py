@@ -30,7 +30,6 @@ from snaploom.sources.files.checks import (
     TimesInNanoseconds,
     TypedFiles,
     choose_scan,
-    session_with,
 )
 from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles, column_remarks
@@ -49,7 +48,7 @@ from snaploom.sources.prefix import (
 )
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
-from snaploom.spark.jvm import chosen_python
+from snaploom.spark.jvm import chosen_python, session_with
 from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of, typed_nulls
 from snaploom.types.schemas import quote
 
