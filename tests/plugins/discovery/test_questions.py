@@ -126,6 +126,7 @@ def test_spellings_of_a_pair_are_explained(tmp_path: Path, ids: str, line: str) 
     [
         (("--explain", "orders.customer"), "did you mean `orders.customer_id`?"),
         (("--only", "order"), "did you mean `orders`?"),
+        (("--only", "orders,customers"), "write --only orders --only customers"),
         (("--not", "orders", "customers"), "no source is left"),
         (("--depth", "0"), "--depth"),
     ],

@@ -380,11 +380,13 @@ def named(name: str, profiles: Sequence[SourceProfile], option: str) -> str:
     names = {profile.name.casefold().replace("-", "_"): profile.name for profile in profiles}
     wanted = name.casefold().replace("-", "_")
     if wanted not in names:
+        each = " ".join(f"{option} {one.strip()}" for one in name.split(",") if one.strip())
+        several = f"write {each}" if "," in name else ""
         raise ArgumentInvalid(
             "there is no source of this name",
             path=option,
             found=name,
             expected=", ".join(sorted(names.values())),
-            hint=did_you_mean(name, names.values()) or "name one of them",
+            hint=several or did_you_mean(name, names.values()) or "name one of them",
         )
     return names[wanted]
