@@ -153,3 +153,10 @@ def test_keys_that_came_and_went_are_named_as_they_are_written(
         "1 of 1 files have no key `id` in their first records, which is NULL there",
         "1 of 1 files have a column `ID`, which is not read since schemaFields does not declare it",
     ]
+
+
+def test_a_key_that_no_record_of_a_day_has_is_not_remarked(spark, tmp_path):
+    (tmp_path / "a.json").write_text('{"id": "1"}\n')
+    fields = [{"name": each, "dataType": {"string": {}}} for each in ("id", "error")]
+    spec = files("json", tmp_path / "*", schemaFields=fields)
+    assert list(reader(spark, spec).read(NOW).listed.notes) == []

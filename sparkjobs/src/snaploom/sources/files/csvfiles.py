@@ -500,8 +500,10 @@ def column_remarks(
     known = {name if are_keys else fold_case(name.strip()): name for name in wanted}
     for uri, names in columns.items():
         own = {name if are_keys else fold_case(name.strip()): name for name in names}
+        # Records of JSON may lack keys, unless others stand in their place.
+        is_looked_for = not are_keys or not known.keys() >= own.keys()
         for folded, name in known.items():
-            found["-", name] += [uri] * (folded not in own)
+            found["-", name] += [uri] * (is_looked_for and folded not in own)
         for folded, name in own.items():
             found["+", name] += [uri] * (folded not in known)
     for (mark, name), uris in found.items():
