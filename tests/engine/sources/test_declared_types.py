@@ -284,6 +284,15 @@ def test_nanoseconds_inside_other_columns_are_refused_with_column_file_and_remed
     assert "coerce_timestamps='us'" in caught.value.hint
 
 
+def test_whole_numbers_of_merged_files_keep_their_metadata(spark, tmp_path):
+    for name in "ab":
+        frame = spark.range(2).withMetadata("id", {"comment": "key"})
+        frame.coalesce(1).write.parquet(f"{tmp_path}/{name}")
+    options = {"datetimeRebaseMode": "CORRECTED"}
+    found = reader(spark, files("parquet", tmp_path / "*/*.parquet", formatOptions=options))
+    assert found.read(NOW).frame.schema["id"].metadata == {"comment": "key"}
+
+
 def test_types_of_parquet_widen_in_the_reader_of_rows_too(spark, tmp_path):
     """Spark reads tables of thousands of columns by it."""
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")

@@ -505,7 +505,6 @@ def typed_texts(
         own = f"CAST({value} AS {sql})" if sql else value if is_key else ""
         columns.append((name, kind, own))
         notes += [f"{name} is text{why}"] if why else []
-        notes += [f"{name}: {', '.join(nulls)} is no value"] if nulls else []
         if kind is DOUBLE and scratch.all(_ARE_THOUSANDS.format(f"c{place}", table))[0][0]:
             notes.append(f"a guess: the points of {name} are decimal points, as of 1.234 below 2")
     return columns, null_texts, notes

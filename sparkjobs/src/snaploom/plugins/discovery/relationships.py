@@ -227,7 +227,7 @@ def judge(
         parent_columns=(target.name,),
         included=share,
         likeness=round(likeness, 3),
-        odds=_odds(likeness, share.share, fit, child, column, parent, target),
+        odds=_odds(likeness, share.share, fit, may_be_chance, child, column, parent, target),
         is_one_to_one=is_own,
         rows_per_key=mean,
         rows_beside=beside,
@@ -461,6 +461,7 @@ def _odds(
     likeness: float,
     share: float,
     fit: float,
+    may_be_chance: bool,
     child: SourceProfile,
     column: ColumnProfile,
     parent: SourceProfile,
@@ -472,9 +473,7 @@ def _odds(
     Numbers that are a sequence give no evidence by being included.
     """
     distinct = column.values.distinct
-    evidence = (
-        0.0 if is_by_chance(column, target) else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
-    )
+    evidence = 0.0 if may_be_chance else min(1.0, log(1 + distinct) / log(MANY_NUMBERS))
     evidence = 1.0 if column.is_guid and target.is_guid else evidence
     if likeness < LIKE_NAME:
         return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)

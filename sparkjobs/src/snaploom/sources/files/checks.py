@@ -328,8 +328,8 @@ class TimesInNanoseconds:
         }
         return spark_types.StructType(
             [
-                spark_types.StructField(one.name, types.get(fold_case(one.name), one.dataType))
-                if isinstance(one.dataType, spark_types.LongType)
+                spark_types.StructField(one.name, types[fold_case(one.name)])
+                if fold_case(one.name) in types and isinstance(one.dataType, spark_types.LongType)
                 else one
                 for one in schema.fields
             ]
