@@ -101,50 +101,12 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
     shop.other(snapshot={"snapshotMissingMode": "CONTINUE_WARN"})
     result = shop.plan("-o", "json")
     assert result.code == 0
-    excluded = {"fieldName": str, "reason": str}
+    # What they hold is in tests/unit/planning/test_plan.py; the command adds the last two.
+    assert set(result.document) == {
+        "output", "hash", "root", "joins", "unreachable", "ties", "candidates", "deletes",
+        "unforeseen", "collect", "findings", "dataFindings", "project", "accelerator",
+    }  # fmt: skip
     candidates = result.document["candidates"]
-    assert shape(candidates) == [
-        {
-            "time": str,
-            "partition": str,
-            "action": str,
-            "reason": str,
-            "sources": {"customers": str},
-            "histories": {},
-            "notes": [],
-            "excluded": [],
-        }
-    ]
-    assert shape(candidates[1]["excluded"]) == [excluded]
-    assert shape({**result.document, "candidates": None}) == {
-        "output": str,
-        "hash": str,
-        "root": str,
-        "joins": [
-            {
-                "number": int,
-                "fieldName": str,
-                "source": str,
-                "parent": str,
-                "relationship": str,
-                "depth": int,
-                "groupBy": [],
-                "asOf": type(None),
-                "windows": type(None),
-                "history": type(None),
-            }
-        ],
-        "unreachable": [],
-        "ties": [],
-        "candidates": type(None),
-        "deletes": [],
-        "unforeseen": [],
-        "collect": {"endedSnapshots": int},
-        "findings": [],
-        "dataFindings": [],
-        "project": type(None),
-        "accelerator": type(None),
-    }
     assert [one["time"] for one in candidates] == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
     assert {one["action"] for one in candidates} <= {"PUBLISH", "SKIP", "FAIL"}
 

@@ -14,9 +14,16 @@ REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
-def figures(folder: Path, *parts: str) -> dict[str, float]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("growth")
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, float]:
+    """Figures by name, of parts that share their data."""
     done = subprocess.run(
-        [sys.executable, "benchmarks/growth.py", "--small", "--only", *parts],
+        [sys.executable, "benchmarks/growth.py", "--small", "--only", "growth", "skew", "chain"],
         cwd=REPOSITORY,
         env={**os.environ, "XDG_CACHE_HOME": str(folder)},
         stdout=subprocess.PIPE,
@@ -26,8 +33,7 @@ def figures(folder: Path, *parts: str) -> dict[str, float]:
     return {line["figure"]: line["value"] for line in map(json.loads, done.stdout.splitlines())}
 
 
-def test_the_benchmark_of_growth_measures_rows_shuffles_and_memory(tmp_path: Path) -> None:
-    found = figures(tmp_path, "growth")
+def test_the_benchmark_of_growth_measures_rows_shuffles_and_memory(found: dict[str, float]) -> None:
     assert found["SF 0.01, million rows"] == pytest.approx(0.06, abs=0.001)
     for name in (
         "processor seconds per million rows",
@@ -38,21 +44,19 @@ def test_the_benchmark_of_growth_measures_rows_shuffles_and_memory(tmp_path: Pat
         assert found[f"SF 0.01, {name}"] > 0, name
 
 
-def test_the_cases_of_skew_have_one_frequent_key_and_keys_that_are_null(tmp_path: Path) -> None:
-    found = figures(tmp_path, "skew")
+def test_the_cases_of_skew_have_one_frequent_key_and_keys_that_are_null(folder, found) -> None:
     for case in ("one key", "one key, split", "NULL keys"):
         assert found[f"{case}, bytes of the largest task / of the median one"] >= 1, case
-    folder = tmp_path / "snaploom" / "benchmarks" / "tpch-0.01"
+    tables = folder / "snaploom" / "benchmarks" / "tpch-0.01"
     for case, condition, share in (
         ("one-key", "l_orderkey = 1", 0.1),
         ("null-keys", "l_orderkey IS NULL", 0.3),
     ):
-        files = folder / case / "*" / "lineitem.parquet"
+        files = tables / case / "*" / "lineitem.parquet"
         query = f"SELECT avg(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM '{files}'"
         assert duckdb.sql(query).fetchall()[0][0] == pytest.approx(share, abs=0.01), case
 
 
-def test_a_chain_has_the_same_rows_as_by_hand(tmp_path: Path) -> None:
-    found = figures(tmp_path, "chain")
+def test_a_chain_has_the_same_rows_as_by_hand(found: dict[str, float]) -> None:
     assert found["chain of 3 joins, rows"] == 200
     assert found["chain of 3 joins, processor seconds, ratio to hand-written"] > 0

@@ -1,6 +1,5 @@
 """Runs over real sources into a real folder: order of snapshots, modes, failures, re-runs."""
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -179,15 +178,6 @@ def test_folder_that_refuses_writes_is_an_error_with_all_that_is_due(spark, loom
     assert woven.report.phase is RunPhase.FAILED
     assert woven.report.snapshots == ()
     assert loom.out.read_text() == "a file"
-
-
-def test_foreign_folder_is_refused_and_unchanged(spark, loom) -> None:
-    loom.out.mkdir()
-    (loom.out / "notes.txt").write_text("mine")
-    report = loom.weave(spark).report
-    assert report.phase is RunPhase.FAILED
-    assert "not empty, and Snaploom did not make it" in report.message
-    assert os.listdir(loom.out) == ["notes.txt"]
 
 
 def modes_loom(loom: Loom, family: str, mode: str) -> None:

@@ -108,8 +108,8 @@ def test_reasons_are_those_behind_the_plan_without_numbers_of_columns() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("suite", ["corners", "indexes"])
-def test_values_and_indexes_of_native_files_are_those_of_spark(suite: str) -> None:
-    ended = run_tests(f"tests/others/native/{suite}.py", **{ACCELERATED: str(comet_jar())})
+def test_values_and_indexes_of_native_files_are_those_of_spark() -> None:
+    files = (f"tests/others/native/{suite}.py" for suite in ("corners", "indexes"))
+    ended = run_tests(*files, **{ACCELERATED: str(comet_jar())})
     assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
     assert "passed" in ended.stdout
