@@ -312,128 +312,6 @@ def caused(reason: str, folder: Path) -> SnaploomError:
     return returned
 
 
-ROOT = DOCS.parent
-ELSEWHERE = {
-    "tests/controller/applying/test_apply.py": {
-        "NameTaken": "test_object_of_another_owner_is_reported_and_kept",
-    },
-    "tests/controller/judging/test_textworkers.py": {
-        "TextNotJudged": "test_a_process_that_cannot_start_is_reported_once_for_all_texts",
-    },
-    "tests/controller/manifests/test_configmaps.py": {
-        "BundleTooLarge": "test_bundle_that_does_not_fit_is_refused",
-    },
-    "tests/controller/pages/test_access.py": {
-        "NotAuthenticated": "test_a_token_of_nobody_is_not_authenticated",
-    },
-    "tests/engine/sources/jdbc/test_refusals.py": {
-        "DriverMissing": "test_each_has_a_reason_and_a_place",
-        "UrlNotAllowed": "test_each_has_a_reason_and_a_place",
-    },
-    "tests/engine/sources/jdbc/test_zones.py": {
-        "ZoneNotUtc": "test_other_zones_than_utc_are_refused",
-    },
-    "tests/engine/sources/test_column_snapshots.py": {
-        "SnapshotValueInvalid": "test_a_number_beyond_the_calendar_is_refused",
-    },
-    "tests/engine/sources/test_path_snapshots.py": {
-        "SourceFileUnmatched": "test_a_file_that_matches_no_prefix_is_named_with_the_prefix",
-    },
-    "tests/engine/sources/test_records.py": {
-        "SourceNotReadable": "test_text_that_is_not_utf_8_is_refused",
-    },
-    "tests/engine/test_failures.py": {
-        "MemoryUsedUp": "test_memory_that_is_used_up_is_named_with_the_setting",
-    },
-    "tests/engine/test_rowcounts.py": {
-        "RowsMultiplied": "test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys",
-    },
-    "tests/hostile/test_admission_texts.py": {
-        "TooManyReviews": "test_one_namespace_does_not_take_all_reviews",
-    },
-    "tests/jobs/test_check.py": {
-        "CheckFailed": "test_what_does_not_hold_is_not_published",
-        "CheckInvalid": "test_what_cannot_be_measured_is_not_published",
-    },
-    "tests/jobs/test_clusterjob.py": {
-        "SparkStopped": "test_run_whose_spark_submit_is_terminated_still_reports",
-        "UnexpectedFault": "test_fault_of_our_own_is_reported_without_its_text",
-    },
-    "tests/jobs/test_commands.py": {
-        "SparkNotStarted": "test_java_that_cannot_start_is_one_clear_error",
-    },
-    "tests/jobs/test_history.py": {
-        "HistoryIncompatible": "test_break_that_is_allowed_is_published_and_read_apart",
-    },
-    "tests/jobs/test_one_moment.py": {
-        "SourceChanged": "test_source_that_changes_each_time_is_refused_by_name",
-    },
-    "tests/jobs/test_reportconfigmap.py": {
-        "NoCluster": "test_pod_without_a_cluster_is_an_error",
-        "ReportNotOurs": "test_config_map_of_somebody_else_is_left_as_it_is",
-    },
-    "tests/publication/test_folder.py": {
-        "ImmutableSettingChanged": "test_every_changed_setting_is_listed_with_both_values",
-    },
-    "tests/publication/test_leases.py": {
-        "LeaseNotObtained": "test_run_gives_up_on_one_that_renews_its_lease",
-    },
-    "tests/publication/test_publish.py": {
-        "PublicationFailed": "test_files_in_subfolders_are_refused",
-        "RunRevoked": "test_revoked_run_does_not_begin",
-    },
-    "tests/publication/test_removal.py": {
-        "FolderRemoved": "test_no_run_begins_in_a_folder_that_is_being_removed",
-    },
-    "tests/publication/test_replace.py": {
-        "SnapshotChanged": "test_version_that_is_not_live_any_more_is_not_rewritten",
-    },
-    "tests/publication/test_table_of_catalog.py": {
-        "CatalogFailed": "test_run_whose_catalog_falls_silent_after_the_commit_keeps_the_files",
-    },
-    "tests/publication/test_table_expiry.py": {
-        "SnapshotsHeld": "test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error",
-    },
-    "tests/plugins/advice/test_sort.py": {
-        "SortNotPossible": "test_a_folder_that_holds_something_is_refused",
-    },
-    "tests/skipping/builds/test_targets.py": {
-        "TargetNotIndexable": "test_views_are_refused_with_their_tables",
-    },
-    "tests/skipping/enable/test_switches.py": {
-        "SkippingNotAvailable": "test_connect_session_gets_one_clear_message",
-    },
-    "tests/skipping/interfaces/test_sql.py": {
-        "IndexNotFound": "test_what_was_never_created_is_not_found",
-        "IndexAlreadyExists": "test_creating_twice_is_refused_unless_it_is_asked_for",
-    },
-    "tests/skipping/interfaces/test_refusals.py": {
-        "SkippingFailed": "test_a_statement_over_spoilt_files_fails",
-    },
-    "tests/unit/jobs/test_ordered_work.py": {
-        "ClockBehind": "test_clock_that_is_behind_may_not_date_snapshots",
-    },
-    "tests/unit/jobs/test_reportwriter.py": {
-        "ReportNotWritten": "test_file_that_cannot_be_written_is_an_error",
-    },
-    "tests/unit/skipping/lifecycle/test_operations.py": {
-        "IndexBusy": "test_operation_during_a_refresh_gets_an_error",
-        "IndexOwned": "test_owned_index_is_changed_only_by_its_owner",
-    },
-    "tests/unit/skipping/stores/test_folder_faults.py": {
-        "IndexCommitUnknown": "test_commit_without_any_answer_raises_its_own_error",
-    },
-    "tests/unit/storage/test_bucket_failures.py": {
-        "FileTooLong": "test_file_that_is_too_long_to_be_moved_is_refused_for_good",
-    },
-    "tests/unit/storage/test_manifest.py": {
-        "CommitOutcomeUnknown": "test_refusal_after_a_lost_answer_is_no_answer",
-    },
-    "tests/unit/storage/test_local_store.py": {
-        "StoreNotSafe": "test_self_test_refuses_a_store_where_the_second_writer_wins",
-    },
-}
-"""By file, the test that causes the error of a reason where it takes Spark or a server."""
 FAMILIES = {"SourceFailed", "OperatorFailed"}
 """Reasons of classes that only others are made of."""
 OF_WORDS = {
@@ -554,20 +432,19 @@ def test_error_states_found_expected_and_fix(reason: str, tmp_path: Path) -> Non
         assert error.expected
 
 
-def test_every_reason_of_an_error_is_caused_here_or_elsewhere_but_for_families() -> None:
-    elsewhere = [reason for tests in ELSEWHERE.values() for reason in tests]
-    assert sorted(set(reason_of().values())) == sorted([*CAUSES, *elsewhere, *FAMILIES])
+def test_families_are_of_no_error_and_what_is_caused_here_is_a_reason() -> None:
+    assert {*CAUSES, *FAMILIES} <= set(reason_of().values())
     assert not [place for family in FAMILIES for place, _ in calls_of(family)]
 
 
-@pytest.mark.parametrize("path", sorted(ELSEWHERE))
-def test_reasons_that_are_not_caused_here_are_caused_by_the_tests_that_are_named(path: str) -> None:
-    for reason, name in ELSEWHERE[path].items():
-        assert name in source_of_tests(path), f"{path}::{name}: there is no such test"
-        names = {reason, *(each for each, other in reason_of().items() if other == reason)}
-        assert any(re.search(rf"\b{word}\b", source_of_tests(path)[name]) for word in names)
-        if reason not in STATED:
-            assert any({"found", "expected"} <= given.keys() for _, given in calls_of(reason))
+@pytest.mark.parametrize("reason", sorted({*reason_of().values()} - CAUSES.keys() - FAMILIES))
+def test_reason_that_is_not_caused_here_is_expected_by_another_test(reason: str) -> None:
+    """Where it takes Spark or a server."""
+    names = "|".join({reason, *(each for each, other in reason_of().items() if other == reason)})
+    expected = rf"(raises|isinstance)\([^)]*\b({names})\b|[\"']({names})[\"']"
+    assert any(re.search(expected, text) for text in texts_of_tests())
+    if reason not in STATED:
+        assert any({"found", "expected"} <= given.keys() for _, given in calls_of(reason))
 
 
 @pytest.mark.parametrize("reason", sorted(problems()))
@@ -579,11 +456,7 @@ def test_no_hint_at_a_raise_repeats_the_entry(reason: str) -> None:
 
 
 @cache
-def source_of_tests(path: str) -> dict[str, str]:
-    """The source of each test of a file, with the values that it is given, by name."""
-    text = (ROOT / path).read_text("utf-8")
-    return {
-        node.name: text if node.decorator_list else ast.unparse(node)
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+def texts_of_tests() -> tuple[str, ...]:
+    here = Path(__file__)
+    files = here.parents[1].rglob("*.py")
+    return tuple(path.read_text("utf-8") for path in files if path != here)
