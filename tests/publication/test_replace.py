@@ -174,12 +174,6 @@ def test_version_that_ended_before_we_knew_that_it_was_live_keeps_its_files(fold
     assert run.run_id not in folder.log.read().revoked
 
 
-def test_lost_answer_to_the_commit_is_found_out(folder: Folder) -> None:
-    opened = failing(folder.store, times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/"))
-    assert replaced(opened).record.seq == 3
-    assert keys(folder.store) == referenced(folder.store)
-
-
 def test_commit_of_unknown_outcome_never_loses_files(folder: Folder) -> None:
     lost = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
 

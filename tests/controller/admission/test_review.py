@@ -243,10 +243,6 @@ def test_a_circle_of_outputs_is_refused_whichever_closes_it() -> None:
         assert answered(raw, sources).is_allowed
 
 
-def test_an_output_that_reads_itself_is_refused() -> None:
-    assert codes(answered(chained("a", "of-a"), [reads("of-a", "/out/a/")])) == ["SL181"]
-
-
 def test_an_output_may_read_what_another_publishes() -> None:
     others = [reads("of-b", "/out/b/"), reads("raw", "/raw/"), chained("b", "raw")]
     assert answered(chained("a", "of-b"), others) == Answer()

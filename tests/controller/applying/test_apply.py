@@ -56,11 +56,6 @@ async def test_created_object_is_returned_as_stored(cluster, own_namespace, owne
     assert created == await cluster.get(CONFIG_MAPS, own_namespace, "child")
 
 
-async def test_object_that_an_earlier_try_created_is_adopted(cluster, owner):
-    created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
-    assert await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster) == created
-
-
 @pytest.mark.parametrize(
     "labels",
     [

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from whenever import OffsetDateTime, PlainDateTime
+from whenever import PlainDateTime
 
 from snaploom.models.common import EpochNanos, TimeOffset, format_instant, parse_instant
 from snaploom.plan.intervals import NEVER, CronIntervals
@@ -202,28 +202,6 @@ def vectors(*kinds: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(lines) if row["kind"] in kinds]
 
 
-def test_a_day_is_local() -> None:
-    start = parse_instant("2020-03-07T12:00:00-05:00")
-    found = plus(start, TimeOffset(day=1), NEW_YORK)
-    assert format_instant(found) == "2020-03-08T16:00:00Z"
-
-
-def test_plus_one_month_twice_is_not_two_months() -> None:
-    once = plus(parse_instant("2020-01-31T00:00:00Z"), TimeOffset(month=1), "UTC")
-    assert format_instant(plus(once, TimeOffset(month=1), "UTC")) == "2020-03-29T00:00:00Z"
-
-
-def test_plus_one_day_twice_stays_moved_after_a_gap() -> None:
-    once = plus(at("2020-03-07T02:30", NEW_YORK), TimeOffset(day=1), NEW_YORK)
-    assert plus(once, TimeOffset(day=1), NEW_YORK) == at("2020-03-09T03:30", NEW_YORK)
-
-
-def test_minus_takes_the_month_before_the_day() -> None:
-    start = parse_instant("2020-03-31T00:00:00Z")
-    found = minus(start, TimeOffset(month=1, day=1), "UTC")
-    assert format_instant(found) == "2020-02-28T00:00:00Z"
-
-
 def test_times_multiplies_every_part() -> None:
     offset = TimeOffset(year=1, month=2, week=3, day=4, hour=5, minute=6, second=7, nano=8)
     exact = ((5 * 60 + 6) * 60 + 7) * 1_000_000_000 + 8
@@ -250,28 +228,6 @@ def test_local_times_agree_with_java_time() -> None:
     assert len(rows) > 900
     wrong = [row for row in rows if at(row["start"], row["zone"]) != int(row["result"])]
     assert wrong == []
-
-
-@pytest.mark.parametrize(
-    ("local", "zone", "expected"),
-    [
-        pytest.param(
-            "2018-11-04T00:00", "America/Sao_Paulo", "2018-11-04T01:00:00-02:00",
-            id="a missing midnight is the start of the day",
-        ),
-        pytest.param(
-            "2020-11-01T01:30", NEW_YORK, "2020-11-01T01:30:00-04:00",
-            id="the earlier of two",
-        ),
-        pytest.param(
-            "2011-12-30T00:00", "Pacific/Apia", "2011-12-31T00:00:00+14:00",
-            id="a missing day moves by its length",
-        ),
-    ],
-)  # fmt: skip
-def test_local_instant_resolves_gaps_and_overlaps(local: str, zone: str, expected: str) -> None:
-    wanted = OffsetDateTime.parse_iso(expected).to_instant().timestamp(unit="nanosecond")
-    assert at(local, zone) == wanted
 
 
 @pytest.mark.parametrize(
