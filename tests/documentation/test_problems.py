@@ -4,7 +4,8 @@ import ast
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from unittest.mock import patch
@@ -79,6 +80,8 @@ pytestmark = pytest.mark.long
 
 Cause = Callable[[Path], object]
 """Raises the error, or returns it where the program's function does; given an empty folder."""
+Call = tuple[str, dict[str, ast.expr]]
+"""Place and named arguments."""
 
 _PLACE = "s3a://lake/wide/snaploom.json"
 _OWNER = Owner("OutputDataset", "wide", "shop")
@@ -374,13 +377,20 @@ def reason_in(node: ast.ClassDef, inherited: str) -> str:
     return next((name for name in (*given, node.name) if name in problems()), inherited)
 
 
-def calls_of(reason: str) -> Iterator[tuple[str, dict[str, ast.expr]]]:
-    """Place and named arguments of each call that makes an error of a reason."""
+@cache
+def calls() -> Mapping[str, list[Call]]:
+    """Calls that make an error, by its reason."""
+    found = defaultdict(list)
     for place, node in nodes():
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                if reason_of().get(name) == reason:
-                    yield place, {word.arg or "": word.value for word in node.keywords}
+                given = {word.arg or "": word.value for word in node.keywords}
+                found[reason_of().get(name, "")].append((place, given))
+    return found
+
+
+def calls_of(reason: str) -> list[Call]:
+    return calls().get(reason, [])
 
 
 def test_every_class_and_every_reason_has_an_entry_and_no_entry_is_of_nothing() -> None:
