@@ -1,6 +1,7 @@
 """Snapshots woven by one job (`run.snapshotsPerJob`), or beside each other, are as one by one."""
 
 import threading
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -67,26 +68,43 @@ def rows(loom: Loom, spark: SparkSession) -> list[str]:
     return sorted(str(row) for row in snaploom.read(spark, loom.uri).collect())
 
 
+@dataclass(frozen=True)
+class OneByOne:
+    """What a run publishes that weaves one snapshot after the other."""
+
+    facts: list[tuple[Any, ...]]
+    rows: list[str]
+    joins_planned: int
+
+
+@pytest.fixture(scope="module")
+def one_by_one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> OneByOne:
+    loom = shop(tmp_path_factory.mktemp("single"), 1)
+    woven = loom.weave(spark)
+    return OneByOne(facts(woven.report), rows(loom, spark), len(woven.events_of(JoinPlanned)))
+
+
 def kept_rows(spark: SparkSession) -> int:
     """Frames that Spark keeps."""
     return spark.sparkContext._jsc.getPersistentRDDs().size()
 
 
 @pytest.mark.parametrize("per_job", [2, 12])
-def test_rows_counts_and_order_are_those_of_one_by_one(spark, tmp_path, monkeypatch, per_job):
-    single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together", per_job)
-    expected = single.weave(spark)
+def test_rows_counts_and_order_are_those_of_one_by_one(
+    spark, tmp_path, monkeypatch, one_by_one, per_job
+) -> None:
+    together = shop(tmp_path, per_job)
     monkeypatch.setattr(
         latecounts, "counts_are_late", lambda _, form: per_job == 12 and form.value == "PARQUET"
     )
     woven = together.weave(spark)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
-    assert facts(woven.report) == facts(expected.report)
-    assert rows(together, spark) == rows(single, spark)
+    assert facts(woven.report) == one_by_one.facts
+    assert rows(together, spark) == one_by_one.rows
     # Two joins a job: of days 1 to 3 and 4 to 5, or of 1 to 2, 3, and 4 to 5.
     jobs = {2: 3, 12: 2}[per_job]
     assert len(woven.events_of(JoinPlanned)) == 2 * jobs
-    assert len(expected.events_of(JoinPlanned)) == 2 * len(DAYS)
+    assert one_by_one.joins_planned == 2 * len(DAYS)
     assert together.is_clean()
     assert kept_rows(spark) == 0
 
@@ -200,10 +218,8 @@ def test_files_that_a_dead_run_wove_ahead_are_found_as_garbage(spark, tmp_path, 
     assert {item.key for item in find_garbage(folder.store, state, now(), 0, "data/")} >= left
 
 
-def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkeypatch) -> None:
-    single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together")
-    expected = facts(single.weave(spark).report)
-
+def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkeypatch, one_by_one):
+    together = shop(tmp_path)
     groups: list[object] = []
 
     def settle(self: Weaving, *args: object) -> object:
@@ -214,7 +230,7 @@ def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkey
 
     original = Weaving.settle
     monkeypatch.setattr(Weaving, "settle", settle)
-    assert facts(together.weave(spark).report) == expected
+    assert facts(together.weave(spark).report) == one_by_one.facts
     assert together.is_clean()
     assert kept_rows(spark) == 0
     # Jobs of a snapshot are not in the group of those that failed, or all would be counted again.
@@ -254,13 +270,12 @@ def test_root_of_unknown_size_is_woven_one_by_one(spark, tmp_path, monkeypatch) 
 
 
 @pytest.mark.parametrize("most", [2, 5])
-def test_rows_counts_and_order_are_those_of_one_after_the_other(spark, tmp_path, most) -> None:
-    single, beside = shop(tmp_path / "single", 1), shop(tmp_path / "beside", 1)
-    expected = single.weave(spark).report
+def test_rows_counts_and_order_are_those_of_one_after_the_other(spark, tmp_path, one_by_one, most):
+    beside = shop(tmp_path, 1)
     report = beside.weave(spark, options=RunOptions(parallel_snapshots=most)).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
-    assert facts(report) == facts(expected)
-    assert rows(beside, spark) == rows(single, spark)
+    assert facts(report) == one_by_one.facts
+    assert rows(beside, spark) == one_by_one.rows
     records = beside.state().snapshots
     assert [record.seq for record in records] == sorted(record.seq for record in records)
     assert beside.is_clean()

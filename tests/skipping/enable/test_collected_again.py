@@ -1,8 +1,8 @@
 """Frames that are planned once and read again after files changed: rows as without skipping."""
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -136,15 +136,18 @@ def outcome(frame: DataFrame) -> str:
         return f"fails with {type(error).__name__}"
 
 
+@contextmanager
+def having(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    with ExitStack() as held:
+        for name, value in settings.items():
+            held.enter_context(setting(spark, name, value))
+        yield
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_frame_gives_again_what_it_gives_without_skipping(
-    skipping: SparkSession,
-    location: str,
-    tmp_path: Path,
-    change: Callable[[Path], object],
-    settings: dict[str, str],
+    skipping: SparkSession, location: str, tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
     path = write(skipping, tmp_path / "t", "parquet")
     build_index(skipping, location, path, ("i",))
@@ -157,19 +160,22 @@ def test_every_frame_gives_again_what_it_gives_without_skipping(
     for file in changed:
         write_file(skipping, file.with_name("_donor.parquet"), "parquet", 94)
         file.with_name("_donor.parquet").rename(file.with_name("donor"))
+    planned: dict[str, tuple[dict[str, DataFrame], dict[str, DataFrame]]] = {}
     try:
-        with ExitStack() as held:
-            for name, value in settings.items():
-                held.enter_context(setting(skipping, name, value))
-            on = {name: frame(skipping, path) for name, frame in FRAMES.items()}
-            first = {name: outcome(frame) for name, frame in on.items()}
-            with without_skipping(skipping):
-                off = {name: frame(skipping, path) for name, frame in FRAMES.items()}
-                assert {name: outcome(frame) for name, frame in off.items()} == first
-            for file in changed:
-                change(file)
-            again = {name: outcome(frame) for name, frame in on.items()}
-            assert again == {name: outcome(frame) for name, frame in off.items()}
+        for case, settings in SETTINGS.items():
+            with having(skipping, settings):
+                on = {name: frame(skipping, path) for name, frame in FRAMES.items()}
+                first = {name: outcome(frame) for name, frame in on.items()}
+                with without_skipping(skipping):
+                    off = {name: frame(skipping, path) for name, frame in FRAMES.items()}
+                    assert {name: outcome(frame) for name, frame in off.items()} == first
+            planned[case] = on, off
+        for file in changed:
+            change(file)
+        for case, (on, off) in planned.items():
+            with having(skipping, SETTINGS[case]):
+                again = {name: outcome(frame) for name, frame in on.items()}
+                assert again == {name: outcome(frame) for name, frame in off.items()}, case
     finally:
         skipping.sql("DROP TABLE again")
         skipping.sql("DROP TABLE bucketed")
