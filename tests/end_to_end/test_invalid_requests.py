@@ -28,7 +28,7 @@ def assert_refused(result: CommandResult, code: int, *texts: str) -> None:
 )
 def test_an_unknown_output_is_answered_with_the_nearest(tmp_path, command):
     result = snaploom(*command, "-f", Shop(tmp_path).write())
-    assert_refused(result, 2, "OutputDataset/wid", "did you mean `wide`?")
+    assert_refused(result, 2, "OutputDataset/wid", "expected: wide", "did you mean `wide`?")
 
 
 @pytest.mark.parametrize("command", [("validate",), ("plan", "wide", "-f"), ("run", "wide", "-f")])

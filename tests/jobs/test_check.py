@@ -152,10 +152,6 @@ def test_document_without_the_hash_of_its_name_is_found(folder, name) -> None:
     assert kinds(checked(folder, "--files-only")) == ["DOCUMENT"]
 
 
-def test_time_that_is_not_published_is_refused(folder) -> None:
-    assert checked(folder, "--snapshot", "2020-01-01T00:00:00Z").code == 2
-
-
 def test_no_command_takes_data_without_a_manifest_for_nothing(spark, tmp_path) -> None:
     shop = Shop(tmp_path).with_data()
     assert shop.run().code == 0

@@ -300,10 +300,3 @@ def test_declarations_that_are_not_there_are_one_error(tmp_path: Path, place: st
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidDeclarations, match=r"no such file|no resource"):
         sl.load(tmp_path / place)
-
-
-def test_unknown_output_is_refused_with_the_names_there_are(sold: Sold) -> None:
-    with pytest.raises(InvalidDeclarations) as caught:
-        sl.load(sold.shop.model).run("wied", progress=False)
-    assert "expected: wide" in str(caught.value)
-    assert "did you mean `wide`?" in str(caught.value)

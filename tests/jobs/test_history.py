@@ -145,24 +145,6 @@ def test_compression_that_is_not_declared_stays_as_the_folder_has_it(spark, loom
     assert all(path.endswith(".snappy.parquet") for path in files)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("dataFormat", "JSONL"),
-        ("dataCompression", "SNAPPY"),
-        ("snapshotFormat.hivePartitioned.timestampFormat", "UNIX_SECONDS"),
-    ],
-)
-def test_setting_that_is_fixed_cannot_be_changed(spark, loom, setting, value) -> None:
-    loom.weave(spark)
-    loom.write("order", 2, ids(2))
-    loom.folder[setting] = value
-    report = loom.weave(spark).report
-    assert report.phase is RunPhase.FAILED
-    assert "fixed for ever" in report.message
-    assert loom.live_days() == [1]
-
-
 def test_another_root_must_be_accepted(spark, loom) -> None:
     loom.weave(spark)
     loom.root = "invoice"

@@ -122,15 +122,6 @@ def test_file_without_a_byte_is_a_file_without_rows_and_is_reported(spark, loom,
     assert f"file:{folder}/a.csv" in str(published.warnings)
 
 
-def test_empty_snapshot_publishes_zero_rows(spark, loom) -> None:
-    loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
-    report = loom.weave(spark).report
-    assert [s.rows for s in report.snapshots] == [1, 0, 3]
-    frame = snaploom.read(spark, loom.uri)
-    assert frame.groupBy("snapshot_epoch").count().count() == 2
-    assert snaploom.read(spark, loom.uri, at="2024-01-02T00:00:00Z").count() == 0
-
-
 def test_failure_known_when_planning_fails_before_any_write(spark, loom) -> None:
     loom.join("customer")
     loom.write("customer", 1, ids(0))
@@ -169,15 +160,6 @@ def test_unreadable_file_is_one_error_of_its_source(spark, loom) -> None:
     assert woven.report.message.startswith("DataSource/order")
     assert "part.parquet" in woven.report.message
     assert loom.is_clean()
-
-
-def test_folder_that_refuses_writes_is_an_error_with_all_that_is_due(spark, loom) -> None:
-    loom.out.parent.mkdir(exist_ok=True)
-    loom.out.write_text("a file")
-    woven = loom.weave(spark)
-    assert woven.report.phase is RunPhase.FAILED
-    assert woven.report.snapshots == ()
-    assert loom.out.read_text() == "a file"
 
 
 def modes_loom(loom: Loom, family: str, mode: str) -> None:

@@ -244,8 +244,3 @@ def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
         project.plan("wide", now="yesterday")
     with pytest.raises(ArgumentInvalid, match="no time lies in this span"):
         project.backfill("wide", "2024-05-02", "2024-05-01")
-    with pytest.raises(ArgumentInvalid, match="is to be replaced"):
-        project.restate("wide", "2024-05-01", acknowledge_readers=False)  # type: ignore[arg-type]
-    project.run("wide", now=NOW, progress=False)
-    with pytest.raises(ArgumentInvalid, match="no live snapshot"):
-        project.check("wide", snapshots=["2020-01-01"])

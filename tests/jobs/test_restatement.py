@@ -197,10 +197,6 @@ def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:
     assert shop.published_times() == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
 
 
-def test_span_without_a_time_in_it_is_refused(shop) -> None:
-    assert backfilled(shop, SECOND_DAY, FIRST_DAY).code == 2
-
-
 def test_keep_going_leaves_later_snapshots_their_turn(spark, shop) -> None:
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.day("customers", [{"customer_id": 10}, {"customer_id": 10}], SECOND_DAY)

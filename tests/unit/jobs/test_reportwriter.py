@@ -91,16 +91,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_last_report_is_written_when_the_run_ends() -> None:
-    sink = Sink()
-    writer = ReportWriter(sink, print, QUICK)
-    writer.offer(a_report("first"))
-    wait_until(lambda: bool(sink.written))
-    last = a_report("last", RunPhase.SUCCEEDED)
-    assert writer.finish(last)
-    assert sink.written == [a_report("first"), last]
-
-
 def test_reports_that_come_faster_than_they_are_written_are_left_out() -> None:
     sink = Sink()
     writer = ReportWriter(sink, print, QUICK)

@@ -248,13 +248,6 @@ def test_two_outputs_are_not_one_table_of_a_catalog(second: Raw, is_shared: bool
         assert finding.found == "lake.sales.orders, which is also that of OutputDataset/one"
 
 
-def test_a_folder_is_compared_with_all_around_it() -> None:
-    uris = {"a": "/o/", "b": "/o/x/", "c": "/o/x/y/", "d": "/o/z/", "e": "/p/"}
-    raws = [output(name, **{"outputFolder.folderUri": uri}) for name, uri in uris.items()]
-    faults = [r for code, r, _ in found([*model()[:-1], *raws]) if code == "SL174"]
-    assert faults == ["OutputDataset/b", "OutputDataset/c", "OutputDataset/d"]
-
-
 def test_every_fault_is_reported_at_once() -> None:
     raws = with_output(
         **{
