@@ -171,30 +171,34 @@ class Protocol(RuleBasedStateMachine):
     ) -> None:
         if number not in self.expected:
             return
-        is_revoked = False
-        waiting = [point]
         folder = open_folder(self.store)
         before = folder.log.read().live[day(number)]
-
-        def pause(reached: CrashPoint) -> None:
-            nonlocal is_revoked
-            if waiting != [reached]:
-                return
-            waiting.clear()
-            for action in meanwhile:
-                is_revoked |= self._revokes(action, run, number, point, rival)
-
-        run = a_run(pause)
+        run, revoked = self._disturbed(number, point, rival, meanwhile)
         try:
             outcome = replaced(folder, number, run)
         except RunRevoked:
-            assert is_revoked
+            assert any(revoked)
         except SnapshotChanged:
             assert self._live().get(day(number), ("",))[0] != before.run_id
         else:
-            assert not is_revoked
+            assert not any(revoked)
             assert outcome.ended.files == before.files
             self._replace_in_the_model(number, run, outcome.ended.files)
+
+    def _disturbed(
+        self, number: int, point: CrashPoint, rival: int, meanwhile: list[str]
+    ) -> tuple[Run, list[bool]]:
+        """A run during which others act once, and which of their actions revoke it."""
+        waiting, revoked = [point], list[bool]()
+
+        def pause(reached: CrashPoint) -> None:
+            if waiting == [reached]:
+                waiting.clear()
+                for action in meanwhile:
+                    revoked.append(self._revokes(action, run, number, point, rival))
+
+        run = a_run(pause)
+        return run, revoked
 
     def _revokes(self, action: str, run: Run, number: int, point: CrashPoint, rival: int) -> bool:
         """Act as another does while a run waits; return whether that revokes the run."""
@@ -234,25 +238,14 @@ class Protocol(RuleBasedStateMachine):
     def publish_while_others_act(
         self, number: int, point: CrashPoint, rival: int, meanwhile: list[str]
     ) -> None:
-        is_revoked = False
-        waiting = [point]
-
-        def pause(reached: CrashPoint) -> None:
-            nonlocal is_revoked
-            if waiting != [reached]:
-                return
-            waiting.clear()
-            for action in meanwhile:
-                is_revoked |= self._revokes(action, run, number, point, rival)
-
-        run = a_run(pause)
+        run, revoked = self._disturbed(number, point, rival, meanwhile)
         try:
             outcome = published(open_folder(self.store), number, run)
         except RunRevoked:
-            assert is_revoked
+            assert any(revoked)
         else:
             assert isinstance(outcome, AlreadyPublished) == (number in self.expected)
-            assert isinstance(outcome, AlreadyPublished) or not is_revoked
+            assert isinstance(outcome, AlreadyPublished) or not any(revoked)
             self.expected.setdefault(number, run.run_id)
 
     @rule(number=numbers)
