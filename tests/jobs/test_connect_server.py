@@ -69,15 +69,14 @@ def answers(lake: Path, *sessions: dict[str, str]) -> list[tuple[list[list[int]]
     return [(rows, plan) for rows, plan in json.loads(done.stdout.splitlines()[-1])]
 
 
-def test_sessions_of_clients_skip_files_and_may_switch_it_off(lake: Path, server) -> None:
+def test_sessions_of_clients_skip_files_or_not_and_the_server_ends_when_it_is_asked_to(
+    lake: Path, server: subprocess.Popen[str]
+) -> None:
     skipping, not_skipping, again = answers(lake, {}, OFF, {})
     assert skipping[0] == not_skipping[0] == again[0] == [[1234]]
     assert "skipping by MIN_MAX(id): 1 of 20 files" in skipping[1]
     assert "skipping" not in not_skipping[1]
     assert again[1].count("1 of 20 files") == 1
-
-
-def test_server_ends_when_it_is_asked_to(lake: Path, server) -> None:
     python = psutil.Process(server.pid).children(recursive=True)
     server.terminate()
     code, _, printed = end(server, lake / "server")

@@ -16,16 +16,15 @@ from support.weaving.sparksession import make_session
 from snaploom.skipping import enable, is_enabled
 
 folder = Path(sys.argv[1])
-spark = make_session(folder)
-path = write_files(spark, folder / "t")
-build_index(spark, str(folder / "indexes"), path, ("id",))
-for _ in range(2):
+for is_first in (True, False):
+    spark = make_session(folder)
+    if is_first:
+        path = write_files(spark, folder / "t")
+        build_index(spark, str(folder / "indexes"), path, ("id",))
     print(is_enabled(spark))
     enable(spark, str(folder / "indexes"))
     print(spark.read.parquet(path).where("id = 5").count(), last(spark).kept_files)
     spark.stop()
-    spark = make_session(folder)
-spark.stop()
 """
 
 
