@@ -1,5 +1,6 @@
 """Dates in columns as the snapshots of a source: registers by day, events, and dates of neither."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -142,6 +143,43 @@ def test_a_calendar_is_no_register_of_its_weeks(tmp_path: Path) -> None:
         for n, day in enumerate(days)
     ]
     assert snapshot(found(tmp_path, calendar=calendar, sales=sales()), "calendar") is None
+
+
+SPRING = [date(2026, 3, 2) + timedelta(days=n) for n in range(70)]
+SKY = {"sky": lambda n: "sun" if n % 3 else "rain"}
+
+
+def by_day(name: str, days: Sequence[object] = SPRING, **columns: Callable[[int], object]) -> Rows:
+    rows = range(len(days))
+    return [{name: days[n]} | {each: value(n) for each, value in columns.items()} for n in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "chosen"),
+    [
+        ("calendar", by_day("cal_dt", month=lambda n: n % 3), "calendar.cal_dt"),
+        ("feast", by_day("iso", week=lambda n: n // 7, year=lambda n: 2026), "feast.iso"),
+        ("weather", by_day("day", **SKY), "weather.day"),
+        ("weather", by_day("on", **SKY), None),
+        ("sums", by_day("day", paid=lambda n: n * 2), "nothing"),
+        ("weather", by_day("day", SPRING[:30], **SKY), None),
+        ("weather", [{"id": n, **row} for n, row in enumerate(by_day("day", **SKY))], None),
+        ("moments", by_day("day", [datetime(2026, 3, 2, n % 7, n) for n in range(60)]), None),
+    ],
+)
+def test_a_date_refers_to_a_list_of_days_by_a_guess(tmp_path, name, table, chosen):
+    result = found(tmp_path, **{name: table}, sales=sales(day=lambda n: SPRING[n % 40 + 5]))
+    days = {each.chosen for each in result.guesses if each.what == "sales.day refers to"}
+    assert days == ({chosen} if chosen else set())
+    declared = {one.target for one in result.relationships.declared}
+    assert declared == ({chosen} & {f"{name}.{next(iter(table[0]))}"} if chosen else set())
+
+
+def test_what_else_is_of_a_day_does_not_hang_below_it(tmp_path: Path) -> None:
+    returns = [{"return_no": n, "day": SPRING[n % 30], "why": f"w{n}"} for n in range(90)]
+    result = found(tmp_path, root="sales", calendar=by_day("day", month=lambda n: n % 3),
+                   sales=sales(day=lambda n: SPRING[n % 40]), returns=returns)  # fmt: skip
+    assert [node.table for node in result.tree.nodes] == ["sales", "calendar"]
 
 
 @pytest.mark.parametrize(

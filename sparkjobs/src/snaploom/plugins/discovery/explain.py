@@ -7,6 +7,7 @@ from snaploom.loading.nearmisses import did_you_mean
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.discover import Discovery
 from snaploom.plugins.discovery.foundfiles import LIKE_NAME
+from snaploom.plugins.discovery.keys import lists_days
 from snaploom.plugins.discovery.parents import ends_of, percent, source_of
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import Verdict, judge
@@ -42,7 +43,8 @@ def explained(found: Discovery, wanted: str) -> Iterator[str]:
         judge(child, column, parent, target, found.relationships.primary)
         for parent in found.profiles
         for target in parent.columns
-        if column.may_be_key and target.may_be_key and (child, column) != (parent, target)
+        if ((column.may_be_key and target.may_be_key) or lists_days(parent, target))
+        and (child, column) != (parent, target)
     )
     likely = (
         v for v in verdicts

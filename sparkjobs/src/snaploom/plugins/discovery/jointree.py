@@ -290,6 +290,7 @@ class _Growth:
             and node.depth < self._depth
             # What a person wrote is not about what else they wrote, unless the rows are persons.
             and not (place and names.is_about_change(one.child_columns[-1]))
+            and not (place and self._is_by_day(one))
         ]  # fmt: skip
         if not offers or len(self.nodes) > foundfiles.MOST_JOINS:
             return False
@@ -304,6 +305,12 @@ class _Growth:
             return True
         self._towards_parents(self._add(table, place, one, group_by), is_all=False)
         return True
+
+    def _is_by_day(self, one: Relationship) -> bool:
+        """Whether nothing but a day joins two sources: other rows of it are no part of a row."""
+        parent = self._profiles[one.parent]
+        is_list = not any(parent.column(name).may_be_key for name in one.parent_columns)
+        return is_list and not one.is_one_to_one
 
     def _too_many(self, place: int, one: Relationship, copies: float) -> str:
         """Reason for which a child is no array, by counts, and the remedy."""

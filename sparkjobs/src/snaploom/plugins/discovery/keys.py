@@ -35,6 +35,7 @@ from snaploom.plugins.discovery.names import (
     ROLES,
     SELF_WORDS,
     column_words,
+    is_about_change,
     is_plural,
     is_table_of_persons,
     key_likeness,
@@ -67,6 +68,11 @@ NAMED = 0.95
 """Likeness from which a name is that of a table, a role beside it included."""
 _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
+_PARTS_OF_DATES = frozenset({
+    "year", "quarter", "month", "week", "weekday", "holiday", "jahr", "quartal", "monat", "woche",
+    "wochentag", "feiertag", "qtr",
+})  # fmt: skip
+_CALENDARS = frozenset(map(stem, DAYS | {"calendar", "kalender", "calendario", "calendrier"}))
 _ALL_ROLES = ROLES | PERSON_ROLES | SELF_WORDS
 MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
@@ -236,8 +242,12 @@ def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | Non
     if profile.primary_key:
         return Key(profile.primary_key, profile.rows, is_declared=True)
     singles = single_keys(profile)
-    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
+    days = next((Key((c.name,), c.rows) for c in profile.columns if lists_days(profile, c)), None)
+    least = 1 if days is None else 2
+    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= least:
         return singles[0]
+    if days is not None:
+        return days
     identified = (
         key for key in compounds
         if any(column_words(name, profile.prefix).has_id for name in key.columns)
@@ -270,6 +280,8 @@ def likeness_to(
     primary: Mapping[str, Key],
 ) -> float:
     """Likeness, from 0 to 1, of a column's name to that of a reference to a key."""
+    if target.type.family in (Family.DATE, Family.TIME):
+        return _likeness_to_days(child, column, parent, target)
     if is_main_key(parent, target, primary) and are_same_rows(child, column, parent, target):
         return NAMED
     likeness = _likeness_as(column.name, child, column, parent, target, primary)
@@ -283,6 +295,35 @@ def likeness_to(
     # A number may as well be of what is called so: unit_sales beside store_sales.
     is_sure = is_known or has_id or column.type.family is not Family.WHOLE
     return max(likeness, in_role if is_sure else min(in_role, _MAYBE_ROLE))
+
+
+def _likeness_to_days(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> float:
+    """Likeness of a column of dates to the days of a list, of which any may be there: a guess."""
+    are_days = lists_days(parent, target) and column.type == target.type and child is not parent
+    if not are_days or is_about_change(column.name):
+        return 0.0
+    is_same = words_of(column.name) == words_of(target.name)
+    return _SELF_ROLE if is_same else LIKE_NAME if is_calendar(parent) else 0.0
+
+
+def lists_days(parent: SourceProfile, target: ColumnProfile) -> bool:
+    """Whether each snapshot of a source has one row for each of many days, and no key in front."""
+    is_first = next((c for c in parent.columns if c.is_unique), None) is target
+    are_days = target.type.family is Family.DATE or (
+        target.type.family is Family.TIME
+        and target.dates is not None
+        and len(target.dates.times) == target.values.distinct
+    )
+    return is_first and are_days and parent.rows >= MANY_NUMBERS * parent.snapshots_read
+
+
+def is_calendar(source: SourceProfile) -> bool:
+    """Whether a source is called for days, or describes them by year, month or week."""
+    words = [set(words_of(column.name)) for column in source.columns]
+    parts = sum(not each.isdisjoint(_PARTS_OF_DATES) for each in words)
+    return not _CALENDARS.isdisjoint(map(stem, table_words(source.name))) or parts >= 2
 
 
 def _likeness_as_guess(column: ColumnProfile, child: SourceProfile, parent: SourceProfile) -> float:

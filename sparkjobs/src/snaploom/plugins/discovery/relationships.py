@@ -25,12 +25,14 @@ from snaploom.plugins.discovery.keys import (
     are_same_rows,
     home,
     is_by_chance,
+    is_calendar,
     is_distinctive,
     is_main_key,
     is_sequence,
     is_short,
     leaves_room,
     likeness_to,
+    lists_days,
     names_own_table,
     only_numbers,
 )
@@ -180,12 +182,13 @@ def candidates(
     `primary` has the key of each source.
     """
     for target in parent.columns:
-        if not target.may_be_key or not is_short(target):
+        is_key = target.may_be_key or lists_days(parent, target)
+        if not is_key or not is_short(target):
             continue
         if not target.is_unique and not _is_almost_key(target, parent):
             continue
         for column in child.columns:
-            if column.values.distinct == 0 or not column.may_be_key:
+            if column.values.distinct == 0 or column.may_be_key is not target.may_be_key:
                 continue
             likeness = likeness_to(child, column, parent, target, primary)
             if not _objection(child, column, parent, target, likeness, primary):
@@ -235,7 +238,8 @@ def judge(
         normalize=steps,
         as_written=written.share,
         is_by_chance=may_be_chance,
-        is_unsure=are_same_rows(child, column, parent, target)
+        is_unsure=not target.may_be_key
+        or are_same_rows(child, column, parent, target)
         or (not is_named and used < _LEAST_USED and is_low)
         or describes(parent, target, primary)
         or _is_of_several(child, column)
@@ -275,6 +279,13 @@ def judge(
         return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
     if not target.is_unique:
         return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
+    if not target.may_be_key and not is_calendar(parent):
+        if column.is_unique:
+            return Verdict(found, False, "both have one row a day", is_weak=True)
+        if only_numbers(parent, [target.name]):
+            return Verdict(
+                found, False, f"{parent.name} may have sums of {child.name}", is_weak=True
+            )
     return Verdict(found, True, "")
 
 
@@ -347,8 +358,9 @@ def _objection(
 ) -> str:
     """Reason that rules a pair of columns out before their values are compared; else empty."""
     is_main = is_main_key(parent, target, primary)
+    is_of_days = likeness > 0 and lists_days(parent, target)
     for each in (column, target):
-        if not each.may_be_key:
+        if not each.may_be_key and not is_of_days:
             return f"{each.name} is neither a whole number nor a text"
         if not each.values.distinct:
             return f"{each.name} has no value in what was read"
