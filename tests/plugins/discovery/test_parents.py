@@ -1,5 +1,6 @@
 """Parents of columns: chosen together, never silently where two are close."""
 
+import uuid
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -733,3 +734,13 @@ def test_a_flag_is_no_key_of_what_it_is_called_for(tmp_path: Path) -> None:
     write_tables(tmp_path, teams="key_id,x%3 88")
     result = discover([str(tmp_path)], "file:///m/")
     assert (links(result), result.guesses) == (set(), ())
+
+
+def test_a_second_column_with_the_same_key_in_each_row_is_a_guess(tmp_path: Path) -> None:
+    ids = [str(uuid.UUID(int=n, version=4)) for n in range(90)]
+    lines = (f"{n},{ids[n % 90]},{ids[n % 90]}" for n in range(300))
+    (tmp_path / "patients.csv").write_text("\n".join(["id,x", *(f"{i},1" for i in ids)]) + "\n")
+    header = "claim_no,patient_id,patient_insurance_id"
+    (tmp_path / "claims.csv").write_text("\n".join([header, *lines]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert [guess.what for guess in result.guesses] == ["claims.patient_insurance_id refers to"]

@@ -334,6 +334,7 @@ def _choice(
         or best.likeness < least
         or best.is_unsure
         or namesake
+        or _is_repetition(best, chosen.values(), profiles)
         or (best.included.compared == 1 and best.likeness < 1)
     ):  # stated, however few others there are
         margin = min(margin, _CLEAR - 0.01) if margin >= _NEAR else margin
@@ -357,6 +358,24 @@ def _namesake(
         return ""
     others = (each for each in profiles.values() if each.name not in {child.name, *known})
     return next((each.name for each in others if home(child, column, each) >= NAMED), "")
+
+
+def _is_repetition(
+    best: Relationship, chosen: Iterable[Relationship], profiles: Mapping[str, SourceProfile]
+) -> bool:
+    """Whether another column, whose name is likelier, has the same key in each row of the child.
+
+    The patient_insurance_id beside a patient_id may be meant for something else.
+    """
+    child = profiles[best.child]
+    column = child.column(best.child_columns[0])
+    return any(
+        (one.child, *_target(one)) == (best.child, *_target(best))
+        and one.likeness > best.likeness
+        and column.values.equal_rows(child.column(one.child_columns[0]).values)
+        == column.rows - column.nulls
+        for one in chosen
+    )
 
 
 def _is_of_child(one: Relationship, best: Relationship) -> bool:
