@@ -744,3 +744,17 @@ def test_a_second_column_with_the_same_key_in_each_row_is_a_guess(tmp_path: Path
     (tmp_path / "claims.csv").write_text("\n".join([header, *lines]) + "\n")
     result = discover([str(tmp_path)], "file:///m/")
     assert [guess.what for guess in result.guesses] == ["claims.patient_insurance_id refers to"]
+
+
+@pytest.mark.parametrize(("step", "is_joined"), [(1, False), (2, True), (40, True)])
+def test_two_sources_with_the_same_gaps_in_a_plain_id_are_joined_as_a_guess(
+    tmp_path: Path, step: int, is_joined: bool
+) -> None:
+    rows = [n * step + n % 2 * (step - 1) for n in range(1, 200)]
+    (tmp_path / "films.csv").write_text("ID,year\n" + "".join(f"{n},19{n % 60}\n" for n in rows))
+    (tmp_path / "critics.csv").write_text(
+        "ID,meter,votes\n" + "".join(f"{n},0.5,{n % 9}\n" for n in rows[::2])
+    )
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == ({"critics.ID > films.ID"} if is_joined else set())
+    assert [guess.chosen for guess in result.guesses] == ["films.ID"] * is_joined

@@ -167,11 +167,16 @@ def is_sequence(column: ColumnProfile) -> bool:
 
 def is_by_chance(column: ColumnProfile, target: ColumnProfile) -> bool:
     """Whether numbers of any column may be among a key's, as it has few gaps."""
-    if not is_sequence(target) or column.low is None or column.high is None:
-        return is_sequence(target)
+    return is_sequence(target) and not _shares_gaps(column, target)
+
+
+def _shares_gaps(column: ColumnProfile, target: ColumnProfile) -> bool:
+    """Whether numbers are all among a key's, though it lacks so many that some would be others."""
+    if column.low is None or column.high is None or target.low is None:
+        return False
     gaps = 1 - target.values.share_between(column.low, column.high)
     is_proof = column.values.distinct * gaps >= MANY_NUMBERS / 2
-    return not (is_proof and inclusion(column.values, target.values).share == 1)
+    return is_proof and inclusion(column.values, target.values).share == 1
 
 
 def with_shared_ranges(profiles: Sequence[SourceProfile]) -> tuple[SourceProfile, ...]:
@@ -353,7 +358,10 @@ def _is_of_other(noun: str, child: SourceProfile, parent: SourceProfile) -> bool
 def are_same_rows(
     child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
 ) -> bool:
-    """Whether a plain key has the same name beside it in both: id and name of foods and items."""
+    """Whether a plain key has the same gaps in both, or the same name beside it.
+
+    Foods and items have the same rows where both have their id and name.
+    """
     if (
         child is parent
         or not column.is_unique
@@ -362,6 +370,8 @@ def are_same_rows(
         or not _may_include(target, column)
     ):
         return False
+    if _shares_gaps(column, target) or (column.is_guid and target.is_guid):
+        return True
     theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
     pairs = (
         inclusion(
