@@ -758,3 +758,17 @@ def test_two_sources_with_the_same_gaps_in_a_plain_id_are_joined_as_a_guess(
     result = discover([str(tmp_path)], "file:///m/")
     assert links(result) == ({"critics.ID > films.ID"} if is_joined else set())
     assert [guess.chosen for guess in result.guesses] == ["films.ID"] * is_joined
+
+
+@pytest.mark.parametrize("column", ["code", "name", "email"])
+def test_two_sources_with_the_same_texts_once_each_are_joined_as_a_guess(
+    tmp_path: Path, column: str
+) -> None:
+    texts = [f"{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}{'uvwxyz'[n % 6]}" for n in range(60)]
+    for name, own, kept in [("lands", "area", texts), ("debts", "owed,due", texts[5:55])]:
+        rest = own.count(",") + 1
+        lines = [f"{text}{f',{n % 7}' * rest}" for n, text in enumerate(kept)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{column},{own}", *lines]) + "\n")
+    result = discover([str(tmp_path)], "file:///m/")
+    assert links(result) == {f"debts.{column} > lands.{column}"}
+    assert [guess.chosen for guess in result.guesses] == [f"lands.{column}"]

@@ -208,17 +208,12 @@ def is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) 
         return is_same or (is_called_key and is_main)  # tid and tid, with the same gaps
     if not is_main or column.type.family is not target.type.family:
         return False
-    values, others = column.values.distinct, target.values.distinct
+    values = column.values.distinct
     if column.is_guid and target.is_guid:
         return True
     if column.type.family is Family.TEXT:
-        is_code = values >= _MANY_TEXTS or (
-            column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
-        )
-        enough = values >= DISTINCTIVE_VALUES or (
-            values >= FEW_VALUES and others >= WIDE_PARENT * values
-        )
-        return is_code and enough and not column.is_unique
+        is_own = column.is_unique and (column.is_code or not is_same)
+        return _are_distinctive_texts(column, target) and not is_own
     if values < MANY_NUMBERS or column.low is None or column.high is None:
         return False
     extents = {(each.low, each.high, each.values.distinct) for each in (column, target)}
@@ -232,6 +227,15 @@ def is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) 
     missing = 1 - target.values.share_between(column.low, column.high)
     least = MISSING if is_called_key else _MOST_MISSING
     return missing >= least and values * missing >= MANY_NUMBERS / 2
+
+
+def _are_distinctive_texts(column: ColumnProfile, target: ColumnProfile) -> bool:
+    values, others = column.values.distinct, target.values.distinct
+    are_codes = values >= _MANY_TEXTS or (
+        column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
+    )
+    are_enough = values >= FEW_VALUES and others >= WIDE_PARENT * values
+    return are_codes and (values >= DISTINCTIVE_VALUES or are_enough)
 
 
 def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
@@ -370,7 +374,9 @@ def are_same_rows(
         or not _may_include(target, column)
     ):
         return False
-    if _shares_gaps(column, target) or (column.is_guid and target.is_guid):
+    is_text = column.type.family is target.type.family is Family.TEXT
+    is_no_chance = is_text and not column.is_code and _are_distinctive_texts(column, target)
+    if _shares_gaps(column, target) or (column.is_guid and target.is_guid) or is_no_chance:
         return True
     theirs = {c.name.casefold(): c for c in parent.columns if c.type.family is Family.TEXT}
     pairs = (
