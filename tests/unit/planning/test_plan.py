@@ -30,16 +30,6 @@ from snaploom.plan.explain import plan_json, plan_text, tree_text
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
 from snaploom.plan.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.plan.retention import HeldSnapshot
-from snaploom.plan.steps import (
-    CollectEnded,
-    FailSnapshot,
-    GroupNode,
-    JoinChildren,
-    PublishSnapshot,
-    ReadSource,
-    SkipSnapshot,
-    WriteSnapshot,
-)
 from snaploom.plan.times import Selection
 from snaploom.plan.tree import plan_tree
 from snaploom.run.declarations import read_declarations
@@ -79,45 +69,32 @@ def outcomes(plan: RunPlan) -> list[tuple[float, str, str]]:
     ]
 
 
-def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
-    steps = planned(bundle(), 1).steps
-    assert [s.field_name for s in steps if isinstance(s, ReadSource)] == ["", *NAMES[1:]]
-    weaving = [s for s in steps if isinstance(s, GroupNode | JoinChildren)]
-    assert [
-        ("group", s.node.field_name)
-        if isinstance(s, GroupNode)
-        else (s.junction.field_name, *(child.field_name for child in s.children))
-        for s in weaving
-    ] == [
-        ("customer_group", "group_attributes"),
-        ("group", "customer_contact"),
-        ("group", "customer_group"),
-        ("", "customer_address", "customer_contact", "customer_group"),
-    ]
-    assert [type(s) for s in steps[-3:]] == [WriteSnapshot, PublishSnapshot, CollectEnded]
+def fields_read(plan: RunPlan) -> list[list[str]]:
+    return [[read.field_name for read in one.reads] for one in plan.snapshots or ()]
+
+
+def test_every_source_is_read_root_first() -> None:
+    assert fields_read(planned(bundle(), 1)) == [["", *NAMES[1:]]]
 
 
 def test_removal_of_ended_snapshots_follows_what_is_published_and_is_reported() -> None:
     offered = {name: SourceSnapshots.of([day(1)]) for name in NAMES}
     ended = PublishedState(waiting=2)
     plan = plan_run(plan_offline(bundle()), offered, ended, day(99))
-    assert (plan.steps[-1], plan_json(plan)["collect"]) == (CollectEnded(2), {"endedSnapshots": 2})
+    assert (plan.collecting, plan_json(plan)["collect"]) == (2, {"endedSnapshots": 2})
     assert plan_text(plan).endswith(
         "COLLECT files of 2 ended snapshots, as far as readerGrace has passed\n"
     )
     nothing = plan_run(plan_offline(bundle()), offered, PublishedState((), (day(1),), 2), day(99))
-    assert (nothing.steps, plan_json(nothing)["collect"]) == ((), None)
+    assert (nothing.snapshots, plan_json(nothing)["collect"]) == ((), None)
 
 
-def test_excluded_sources_are_neither_read_nor_joined() -> None:
+def test_excluded_sources_are_not_read() -> None:
     plan = planned(bundle({"customer_group": "CONTINUE_WARN"}), 1, missing={"customer_group": (1,)})
-    fields = [s.field_name for s in plan.steps if isinstance(s, ReadSource)]
-    assert fields == ["", "customer_address", "customer_contact"]
-    [join] = [s for s in plan.steps if isinstance(s, JoinChildren)]
-    assert [child.field_name for child in join.children] == fields[1:]
+    assert fields_read(plan) == [["", "customer_address", "customer_contact"]]
 
 
-def test_skipped_and_failed_candidates_are_steps_too() -> None:
+def test_skipped_and_failed_candidates_read_nothing() -> None:
     given = bundle({"customer_address": "SKIP_WARN"})
     plan = planned(given, 1, 2, 3, missing={"customer_address": (1,), "customer_contact": (2,)})
     assert outcomes(plan) == [
@@ -125,9 +102,8 @@ def test_skipped_and_failed_candidates_are_steps_too() -> None:
         (2, "FAIL", "SNAPSHOT_MISSING"),
         (3, "PUBLISH", "NEW_SNAPSHOT"),
     ]
-    assert isinstance(plan.steps[0], SkipSnapshot)
-    assert isinstance(plan.steps[1], FailSnapshot)
-    assert plan.steps[0].warn
+    assert fields_read(plan) == [[], [], ["", *NAMES[1:]]]
+    assert [one.warn for one in plan.snapshots or ()] == [True, False, False]
 
 
 def test_backlog_is_processed_in_catchup_order_up_to_the_limit() -> None:

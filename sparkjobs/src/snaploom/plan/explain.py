@@ -16,7 +16,7 @@ from snaploom.models.run import Accelerator
 from snaploom.models.windows import Windows
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
-from snaploom.plan.steps import Action, CollectEnded, Times
+from snaploom.plan.steps import Action, Times
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.secretdetection import secret_form
 
@@ -102,9 +102,7 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
             for removal in plan.removing
         ],
         "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
-        "collect": None
-        if plan.collecting is None
-        else {"endedSnapshots": plan.collecting.snapshots},
+        "collect": None if plan.collecting is None else {"endedSnapshots": plan.collecting},
         "dataFindings": [finding.dump() for finding in plan.data_findings],
         "findings": [finding_json(finding) for finding in plan.findings],
     }
@@ -169,8 +167,9 @@ def plan_text(plan: RunPlan) -> str:
     if plan.snapshots is not None:
         lines = list(_candidate_lines(plan.snapshots))
         lines.extend(_removal_lines(plan.removing))
-        if plan.collecting is not None and plan.collecting.snapshots:
-            lines.append(_collecting_line(plan.collecting))
+        if plan.collecting:
+            ended = f"{plan.collecting} ended snapshot{'' if plan.collecting == 1 else 's'}"
+            lines.append(f"COLLECT files of {ended}, as far as readerGrace has passed")
         lines.extend(_unforeseen_lines(plan.unforeseen))
         if not lines:
             lines = ["Nothing to publish."]
@@ -261,11 +260,6 @@ def _unforeseen_lines(unforeseen: Iterable[Unforeseen]) -> Iterator[str]:
 
 def _why(reason: SnapshotReason, message: str) -> str:
     return ": ".join(part for part in (reason.value, message) if part)
-
-
-def _collecting_line(step: CollectEnded) -> str:
-    ended = "1 ended snapshot" if step.snapshots == 1 else f"{step.snapshots} ended snapshots"
-    return f"COLLECT files of {ended}, as far as readerGrace has passed"
 
 
 def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The plan of a run: join tree, candidates, and the steps for each; pure data."""
+"""The plan of a run: join tree, candidates, and the sources that each reads; pure data."""
 
 import hashlib
 import json
@@ -20,16 +20,13 @@ from snaploom.plan.findings import tree_findings
 from snaploom.plan.steps import (
     Action,
     Availability,
-    CollectEnded,
     ExcludedSource,
-    FailSnapshot,
-    SkipSnapshot,
-    Step,
+    ReadSource,
     Taken,
     availability,
     choose,
     empty_source_findings,
-    weaving_steps,
+    sources_read,
 )
 from snaploom.plan.times import EVERYTHING, Selection, hive_of, partition_clashes, partition_of
 from snaploom.plan.tree import JoinGraph, JoinNode, JoinTree, join_graph, plan_tree
@@ -83,7 +80,7 @@ def _specs(resources: tuple[Resource, ...] | list[DataSource], names: set[str]) 
     return [[name, json.dumps(dumped[name], sort_keys=True)] for name in sorted(dumped)]
 
 
-# The plan of a run: join tree, candidates, and the steps for each; pure data.
+# The plan of a run: join tree, candidates, and the sources that each reads; pure data.
 
 OPEN_INTERVAL = "SL306"
 """NEWEST on an interval that has not ended makes the result depend on when it is run (rule W16)."""
@@ -102,7 +99,7 @@ class PublishedState:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
-    """One candidate, its action, and the steps of that."""
+    """One candidate, its action, and what that reads."""
 
     time: EpochNanos
     partition: str
@@ -115,7 +112,7 @@ class PlannedSnapshot:
     warn: bool
     """Whether a skip is to be logged as a warning."""
     message: str
-    steps: tuple[Step, ...]
+    reads: tuple[ReadSource, ...]
     notes: tuple[str, ...] = ()
     """Warnings about histories that are not whole."""
 
@@ -139,8 +136,9 @@ class RunPlan:
     findings: tuple[Finding, ...]
     snapshots: tuple[PlannedSnapshot, ...] | None = None
     """The candidates, in the order in which they are processed."""
-    collecting: CollectEnded | None = None
-    """The collecting step after them; None without publications, and then nothing is removed."""
+    collecting: int | None = None
+    """Ended snapshots whose files may still be there, before the run ends any: those whose readers'
+    grace has passed are removed at last. None without publications, and then nothing is removed."""
     removing: tuple[retention.Removal, ...] = ()
     """Removals by `snapshotAutoDelete` after these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
@@ -161,12 +159,6 @@ class RunPlan:
     def is_woven(self) -> bool:
         """Whether a run weaves anything: one with a candidate that fails does not."""
         return bool(self.due) and all(one.action is not Action.FAIL for one in self.snapshots or ())
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Every step, in the order in which a run visits them."""
-        woven = tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)
-        return woven if self.collecting is None else (*woven, self.collecting)
 
     @property
     def is_valid(self) -> bool:
@@ -228,7 +220,7 @@ def followed(
     published: PublishedState,
     present: EpochNanos,
 ) -> RunPlan:
-    """A plan with its candidates, and the steps that follow publications, if any.
+    """A plan with its candidates, and what is removed behind publications, if any.
 
     Where schemas were forecast, `snapshots` are the candidates as the run has them. Ages are
     measured to `present`.
@@ -236,14 +228,14 @@ def followed(
     # A snapshot of a source that is not there leaves all others to the next run.
     is_failing = any(one.reason in _EVALUATED and one.action is Action.FAIL for one in snapshots)
     publishing = () if is_failing else publishing_times(snapshots)
-    step = CollectEnded(published.waiting) if publishing_times(snapshots) else None
+    collecting = published.waiting if publishing_times(snapshots) else None
     spec = plan.output.spec
     periods = intervals.settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
     rules = spec.output_folder.snapshot_auto_delete
     # What schemas are known to stop is still to come for the run, until it reaches it.
     due = publishing_times(plan.snapshots or snapshots)
     removing = retention.removals_of_run(due, publishing, rules, published.held, present, periods)
-    return replace(plan, snapshots=snapshots, collecting=step, removing=removing)
+    return replace(plan, snapshots=snapshots, collecting=collecting, removing=removing)
 
 
 def publishing_times(snapshots: Iterable[PlannedSnapshot]) -> tuple[EpochNanos, ...]:
@@ -363,7 +355,7 @@ class _SnapshotPlanner:
             (*self.unreachable, *found.excluded) if evaluated else (),
             found.warn,
             found.message,
-            _steps(self.tree, time, found, partition),
+            sources_read(self.tree, found) if found.action is Action.PUBLISH else (),
             found.notes,
         )
 
@@ -422,18 +414,6 @@ def _skipped(reason: SnapshotReason, message: str) -> Availability:
     return Availability(Action.SKIP, reason, (), message=message)
 
 
-def _steps(
-    tree: JoinTree, time: EpochNanos, found: Availability, partition: str
-) -> tuple[Step, ...]:
-    match found.action:
-        case Action.PUBLISH:
-            return weaving_steps(tree, found, partition)
-        case Action.SKIP:
-            return (SkipSnapshot(time, found.reason, found.warn, found.message),)
-        case Action.FAIL:
-            return (FailSnapshot(time, found.reason, found.message),)
-
-
 def _limited(
     snapshots: tuple[PlannedSnapshot, ...], limit: int | None
 ) -> tuple[PlannedSnapshot, ...]:
@@ -444,11 +424,7 @@ def _limited(
     message = f"left for the next run: --limit is {limit}"
     return tuple(
         replace(
-            snapshot,
-            action=Action.SKIP,
-            reason=SnapshotReason.LIMIT,
-            message=message,
-            steps=(SkipSnapshot(snapshot.time, SnapshotReason.LIMIT, message=message),),
+            snapshot, action=Action.SKIP, reason=SnapshotReason.LIMIT, message=message, reads=()
         )
         if snapshot.time in later
         else snapshot

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -16,7 +16,7 @@ from snaploom.models.report import MOST_OLDER, ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, minus_bounded, plus_bounded
-from snaploom.plan.tree import JoinNode, JoinTree
+from snaploom.plan.tree import JoinTree
 from snaploom.sources.registry import declared
 
 # The snapshot of each source that serves a snapshot of the root; the action where none does.
@@ -318,7 +318,7 @@ def _kept(tree: JoinTree, found: Mapping[int, int], uses: Mapping[int, int]) -> 
     return kept
 
 
-# The steps of a run, as data: `plan` prints and `run` visits this one list.
+# What a snapshot reads.
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,96 +330,8 @@ class ReadSource:
     times: Times
 
 
-@dataclass(frozen=True, slots=True)
-class GroupNode:
-    """Collect the rows of a node, its children in them, into one array a key."""
-
-    node: JoinNode
-
-
-@dataclass(frozen=True, slots=True)
-class JoinChildren:
-    """Join a node with all its children."""
-
-    junction: JoinNode
-    children: tuple[JoinNode, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WriteSnapshot:
-    """Write the woven snapshot to staging."""
-
-    time: EpochNanos
-    partition: str
-    """Folder below `data/`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishSnapshot:
-    """Make the written snapshot visible, atomically."""
-
-    time: EpochNanos
-    partition: str
-
-
-@dataclass(frozen=True, slots=True)
-class SkipSnapshot:
-    """Leave a snapshot out of this run."""
-
-    time: EpochNanos
-    reason: SnapshotReason
-    warn: bool = False
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FailSnapshot:
-    """Fail because of a snapshot; nothing is published for it."""
-
-    time: EpochNanos
-    reason: SnapshotReason
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CollectEnded:
-    """Remove files of ended snapshots whose readers' grace has passed; the last step of a run."""
-
-    snapshots: int
-    """Ended snapshots whose files may still be there, before the run ends any."""
-
-
-Step = (
-    ReadSource
-    | GroupNode
-    | JoinChildren
-    | WriteSnapshot
-    | PublishSnapshot
-    | SkipSnapshot
-    | FailSnapshot
-    | CollectEnded
-)
-
-
-def weaving_steps(tree: JoinTree, found: Availability, partition: str) -> tuple[Step, ...]:
-    """The steps that weave and publish one snapshot from the source snapshots available for it."""
-    time = found.sources[0][1][-1]
+def sources_read(tree: JoinTree, found: Availability) -> tuple[ReadSource, ...]:
+    """The sources that a snapshot is woven from, root first."""
     times = dict(found.sources)
-    included = [node for node in tree.nodes if node.field_name in times]
-    reads = (ReadSource(n.field_name, n.source, times[n.field_name]) for n in included)
-    return (
-        *reads,
-        *_joins(tree, {node.number for node in included}),
-        WriteSnapshot(time, partition),
-        PublishSnapshot(time, partition),
-    )
-
-
-def _joins(tree: JoinTree, included: Collection[int]) -> list[Step]:
-    steps: list[Step] = []
-    for junction in reversed(tree.nodes):
-        joined = [node for node in tree.children(junction.number) if node.number in included]
-        steps.extend(GroupNode(child) for child in joined if child.group_by)
-        if joined:
-            steps.append(JoinChildren(junction, tuple(joined)))
-    return steps
+    included = (node for node in tree.nodes if node.field_name in times)
+    return tuple(ReadSource(n.field_name, n.source, times[n.field_name]) for n in included)

@@ -80,8 +80,7 @@ class InputReader:
             with translated(f"DataSource/{step.source}"):
                 return self._valueless.typed(step.field_name, self._read(step), published_rows)
 
-        sources = (step for step in planned.steps if isinstance(step, ReadSource))
-        reading = Reading(sources, read)
+        reading = Reading(planned.reads, read)
         outcome = check_schemas(
             self._tree, reading, self._others, self._relationships, self._valueless.sources
         )
@@ -264,8 +263,8 @@ class Sharing:
 
 
 def _days_taken(planned: PlannedSnapshot) -> set[_Day]:
-    steps = (one for one in planned.steps if isinstance(one, ReadSource) and len(one.times) > 1)
-    return {(step.source, time) for step in steps for time in step.times}
+    histories = (one for one in planned.reads if len(one.times) > 1)
+    return {(one.source, time) for one in histories for time in one.times}
 
 
 def _is_parsed_by_day(read: SourceFrame) -> bool:

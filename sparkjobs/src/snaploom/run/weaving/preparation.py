@@ -31,9 +31,7 @@ from snaploom.plan.retention import HeldSnapshot, removals_before
 from snaploom.plan.steps import (
     Action,
     ExcludedSource,
-    FailSnapshot,
     ReadSource,
-    SkipSnapshot,
     Times,
 )
 from snaploom.plan.tree import JoinTree
@@ -143,7 +141,7 @@ def _looked_at(
             yield _skipped(one, SnapshotReason.EARLIER_FAILURE, message)
             continue
         check()
-        reading = Reading((s for s in _reads(one) if s.source in self_described), read)
+        reading = Reading((s for s in one.reads if s.source in self_described), read)
         found = _outcome(prepared, one, reading, output)
         if found.action is Action.FAIL:
             failed = found.message.splitlines()[0]
@@ -165,16 +163,12 @@ def _outcome(
         # Reading begins with the comparison of declared types, also where no join needs a field.
         left_out = {one.field_name for one in outcome.excluded}
         used = {name: reading.source(name).frame for name in reading if name not in left_out}
-        if all(s.field_name in used or s.field_name in left_out for s in _reads(planned)):
+        if all(s.field_name in used or s.field_name in left_out for s in planned.reads):
             output.check(planned.time, used)
     except (SourceError, CheckInvalid, HistoryIncompatible) as error:
         return _failed(planned, reason_of(error), str(error))
     excluded = tuple(_exclusions(tree, reading, outcome))
     return replace(planned, excluded=(*planned.excluded, *excluded))
-
-
-def _reads(planned: PlannedSnapshot) -> Iterator[ReadSource]:
-    return (step for step in planned.steps if isinstance(step, ReadSource))
 
 
 def _exclusions(
@@ -200,13 +194,11 @@ def _stopped(planned: PlannedSnapshot, stop: schemachecks.MissingField) -> Plann
 
 
 def _failed(planned: PlannedSnapshot, reason: SnapshotReason, message: str) -> PlannedSnapshot:
-    steps = (FailSnapshot(planned.time, reason, message),)
-    return replace(planned, action=Action.FAIL, reason=reason, message=message, steps=steps)
+    return replace(planned, action=Action.FAIL, reason=reason, message=message, reads=())
 
 
 def _skipped(planned: PlannedSnapshot, reason: SnapshotReason, message: str) -> PlannedSnapshot:
-    steps = (SkipSnapshot(planned.time, reason, message=message),)
-    return replace(planned, action=Action.SKIP, reason=reason, message=message, steps=steps)
+    return replace(planned, action=Action.SKIP, reason=reason, message=message, reads=())
 
 
 # Forecast of a run's checks of the output's own schema.

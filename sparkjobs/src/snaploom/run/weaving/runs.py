@@ -31,7 +31,7 @@ from snaploom.output.layout import new_run_id
 from snaploom.plan import explain
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
-from snaploom.plan.steps import Action, ReadSource
+from snaploom.plan.steps import Action
 from snaploom.policy.acceleration import accelerated_settings, chosen
 from snaploom.policy.addresses import S3, kind_of
 from snaploom.run import runevents
@@ -291,10 +291,8 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
     total = 0
     try:
         # What two snapshots read may be read twice.
-        for step in (step for snapshot in due for step in snapshot.steps):
-            if not isinstance(step, ReadSource):
-                continue
-            found = snapshot_bytes(bundle, step.source, step.times, files)
+        for read in (read for snapshot in due for read in snapshot.reads):
+            found = snapshot_bytes(bundle, read.source, read.times, files)
             if found is None or (total := total + found) > SMALL_BYTES:
                 return False
     except (SnaploomError, SparkNeeded):

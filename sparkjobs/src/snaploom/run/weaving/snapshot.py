@@ -265,8 +265,8 @@ class SnapshotWeaver:
             schema=files.json(),
             sources=tuple(
                 _source_snapshot(step, inputs.used[step.field_name])
-                for step in planned.steps
-                if isinstance(step, ReadSource) and step.field_name in inputs.used
+                for step in planned.reads
+                if step.field_name in inputs.used
             ),
             excluded=(*excluded, *inputs.outcome.excluded),
             joins=counts.joins,
