@@ -356,100 +356,39 @@ def label(line: Line) -> str:
 # The graph of an output as Mermaid: sources, relationships with keys, the chosen tree.
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnSource:
-    """A source; `field_name` is empty for the root and for sources that are not listed."""
-
-    id: str
-    source: str
-    field_name: str
-    is_root: bool
-    is_listed: bool
-    is_joined: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnKey:
-    """A line between a relationship and one of its sources."""
-
-    relationship: str
-    source: str
-    key: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnJoin:
-    """An arrow of the tree."""
-
-    parent: str
-    child: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """The parts of a drawing; every reference is an id."""
-
-    sources: tuple[DrawnSource, ...]
-    relationships: tuple[tuple[str, str], ...]
-    keys: tuple[DrawnKey, ...]
-    joins: tuple[DrawnJoin, ...]
-
-
-def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
-    """Everything to draw, in an order that does not depend on the configuration's."""
-    names = {source for link in graph.links for source in link.keys} | set(graph.vertices)
-    ids = {name: f"s{number}" for number, name in enumerate(sorted(names))}
-    links = {link.name: f"r{number}" for number, link in enumerate(graph.links)}
-    joined = {node.source for node in tree.nodes}
-    return Drawing(
-        sources=tuple(
-            DrawnSource(
-                ids[name],
-                name,
-                graph.vertices[name].field_name if name in graph.vertices else "",
-                name == graph.root.source,
-                name in graph.vertices,
-                name in joined,
-            )
-            for name in sorted(names)
-        ),
-        relationships=tuple((links[link.name], link.name) for link in graph.links),
-        keys=tuple(
-            DrawnKey(links[link.name], ids[source], link.keys[source])
-            for link in graph.links
-            for source in sorted(link.keys)
-        ),
-        joins=tuple(
-            DrawnJoin(
-                ids[tree.by_number[node.parent_number].source],
-                ids[node.source],
-                f"{node.number} [{', '.join(node.group_by)}]"
-                if node.group_by
-                else f"{node.number} {node.timed.short_text}"
-                if node.timed is not None
-                else f"{node.number}",
-            )
-            for node in tree.joins
-        ),
-    )
-
-
 def mermaid(graph: JoinGraph, tree: JoinTree) -> str:
-    """The drawing as a Mermaid flowchart."""
-    return "\n".join(_mermaid_lines(drawing_of(graph, tree))) + "\n"
+    """The drawing as a Mermaid flowchart, whose order does not depend on the configuration's."""
+    return "\n".join(_mermaid_lines(graph, tree)) + "\n"
 
 
-def _mermaid_lines(drawn: Drawing) -> Iterator[str]:
+def _mermaid_lines(graph: JoinGraph, tree: JoinTree) -> Iterator[str]:
+    names = sorted({source for link in graph.links for source in link.keys} | set(graph.vertices))
+    ids = {name: f"s{number}" for number, name in enumerate(names)}
+    joined = {node.source for node in tree.nodes}
     yield "flowchart LR"
-    for source in drawn.sources:
-        yield f'  {source.id}["{_mermaid_text(_node_label(source))}"]:::{_style(source)}'
-    for id_, name in drawn.relationships:
-        yield f'  {id_}{{{{"{_mermaid_text(name)}"}}}}:::relationship'
-    for key in drawn.keys:
-        yield f'  {key.relationship} -. "{_mermaid_text(", ".join(key.key))}" .- {key.source}'
-    for join in drawn.joins:
-        yield f'  {join.parent} == "{_mermaid_text(join.label)}" ==> {join.child}'
+    for name in names:
+        vertex = graph.vertices.get(name)
+        field_name = "" if vertex is None else vertex.field_name
+        label = name if field_name in ("", name) else f"{field_name}: {name}"
+        style = "joined" if name in joined else "unjoined"
+        if name == graph.root.source:
+            style = "root"
+        elif vertex is None:
+            style = "unlisted"
+        yield f'  {ids[name]}["{_mermaid_text(label)}"]:::{style}'
+    for number, link in enumerate(graph.links):
+        yield f'  r{number}{{{{"{_mermaid_text(link.name)}"}}}}:::relationship'
+    for number, link in enumerate(graph.links):
+        for name in sorted(link.keys):
+            yield f'  r{number} -. "{_mermaid_text(", ".join(link.keys[name]))}" .- {ids[name]}'
+    for node in tree.joins:
+        label = f"{node.number}"
+        if node.group_by:
+            label += f" [{', '.join(node.group_by)}]"
+        elif node.timed is not None:
+            label += f" {node.timed.short_text}"
+        parent = ids[tree.by_number[node.parent_number].source]
+        yield f'  {parent} == "{_mermaid_text(label)}" ==> {ids[node.source]}'
     yield "  classDef root stroke-width:3px"
     yield "  classDef joined stroke-width:1px"
     yield "  classDef unjoined stroke-dasharray:4"
@@ -496,20 +435,6 @@ def _edge(node: PublishedNode) -> str:
 
 def _kind(number: int, node: PublishedNode) -> str:
     return "root" if number == 0 and node.change is Change.SAME else node.change.value
-
-
-def _node_label(source: DrawnSource) -> str:
-    if source.field_name in ("", source.source):
-        return source.source
-    return f"{source.field_name}: {source.source}"
-
-
-def _style(source: DrawnSource) -> str:
-    if source.is_root:
-        return "root"
-    if not source.is_listed:
-        return "unlisted"
-    return "joined" if source.is_joined else "unjoined"
 
 
 def _mermaid_text(text: str) -> str:
