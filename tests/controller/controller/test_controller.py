@@ -199,19 +199,19 @@ async def test_missing_rights_are_reported() -> None:
 
 async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(monkeypatch, caplog):
     harness = await started()
-    reconciler = harness.operator.controller._reconciler
-    decide = reconciler._decide
+    controller = harness.operator.controller
+    decide = controller._decide
 
     def crash(observed: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(reconciler, "_decide", crash)
+    monkeypatch.setattr(controller, "_decide", crash)
     await harness.apply(*model())
     await harness.settle()
     crashed = [record for record in caplog.records if record.exc_info]
     assert len(crashed) == len(model())
     assert {getattr(record, "resource", "") for record in crashed} >= {str(KEY)}
-    monkeypatch.setattr(reconciler, "_decide", decide)
+    monkeypatch.setattr(controller, "_decide", decide)
     await harness.advance(2)
     await harness.wait_for(WIDE, is_ready)
 

@@ -58,32 +58,6 @@ _log = logging.getLogger(__name__)
 Decide = Callable[[ObservedResource | Unparsable], Decision]
 
 
-class Reconciler:
-    """Makes passes; `backoff` requeues resources whose pass failed."""
-
-    def __init__(
-        self, gatherer: Gatherer, decide: Decide, executor: Executor, backoff: ActionBackoff
-    ) -> None:
-        self._gatherer = gatherer
-        self._decide = decide
-        self._executor = executor
-        self._backoff = backoff
-
-    async def reconcile(self, key: Ref) -> Outcome:
-        """One pass; raises only what nobody foresaw, and CancelledError."""
-        try:
-            observed = await self._gatherer.observe(key)
-            if observed is None:
-                self._backoff.forget(key)
-                return Outcome.GONE
-            if isinstance(observed, Unjudged):
-                return Outcome.UNCHANGED
-            return await self._executor.execute(key, observed, self._decide(observed))
-        except SnaploomError as error:
-            await self._backoff.retry(key, error)
-            return Outcome.FAILED
-
-
 SENTINEL = Ref("Sentinel", "", "")
 """A key without a resource: processing it is the loop's heartbeat."""
 HEARTBEAT = 15.0
@@ -91,16 +65,25 @@ HEARTBEAT = 15.0
 
 
 class Controller:
-    """Reconciles resources; its clock is the queue's, in monotonic seconds."""
+    """Reconciles resources; its clock is the queue's, in monotonic seconds.
+
+    `backoff` requeues resources whose pass failed.
+    """
 
     def __init__(
         self,
-        reconciler: Reconciler,
+        gatherer: Gatherer,
+        decide: Decide,
+        executor: Executor,
+        backoff: ActionBackoff,
         queue: WorkQueue[Ref],
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
-        self._reconciler = reconciler
+        self._gatherer = gatherer
+        self._decide = decide
+        self._executor = executor
+        self._backoff = backoff
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
@@ -157,7 +140,7 @@ class Controller:
             return
         started = time.perf_counter()
         try:
-            outcome = await self._reconciler.reconcile(key)
+            outcome = await self._outcome(key)
         except Exception:  # noqa: BLE001 - a crash with one resource must not stop the others
             outcome = Outcome.CRASHED
             delay = self._queue.fail(key)
@@ -165,6 +148,20 @@ class Controller:
         if outcome is Outcome.GONE:
             self._metrics.forget(key)
         self._metrics.passed(key.kind, outcome, time.perf_counter() - started)
+
+    async def _outcome(self, key: Ref) -> Outcome:
+        """Make a pass; raises only what nobody foresaw, and CancelledError."""
+        try:
+            observed = await self._gatherer.observe(key)
+            if observed is None:
+                self._backoff.forget(key)
+                return Outcome.GONE
+            if isinstance(observed, Unjudged):
+                return Outcome.UNCHANGED
+            return await self._executor.execute(key, observed, self._decide(observed))
+        except SnaploomError as error:
+            await self._backoff.retry(key, error)
+            return Outcome.FAILED
 
 
 STOP_SECONDS = 20.0
@@ -239,12 +236,10 @@ class Operator:
             allow=settings.allow,
         )
         self.controller = Controller(
-            Reconciler(
-                self._gatherer,
-                partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
-                executor.Executor(cluster, actions, refresh, self.queue, recorder, metrics),
-                actions,
-            ),
+            self._gatherer,
+            partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
+            executor.Executor(cluster, actions, refresh, self.queue, recorder, metrics),
+            actions,
             self.queue,
             clocks.seconds,
             metrics,
