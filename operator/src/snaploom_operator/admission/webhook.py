@@ -35,13 +35,13 @@ class AdmissionMetrics:
             buckets=REVIEW_BUCKETS,
             registry=registry,
         )
-        self._expiry = Gauge(
+        self.expiry = Gauge(
             "snaploom_webhook_certificate_expiry_timestamp_seconds",
             "Expiry of the certificate in use, in seconds since 1970.",
             registry=registry,
         )
-        self._expiry.set(math.nan)  # until a certificate is loaded
-        self._in_flight = Gauge(
+        self.expiry.set(math.nan)  # until a certificate is loaded
+        self.in_flight = Gauge(
             "snaploom_admission_reviews_in_flight", "Reviews in progress.", registry=registry
         )
         self._age = Gauge(
@@ -59,16 +59,9 @@ class AdmissionMetrics:
         self._age.set_function(age)
         self._size.set_function(size)
 
-    def show_in_flight(self, number: Callable[[], float]) -> None:
-        self._in_flight.set_function(number)
-
     def reviewed(self, kind: str, operation: str, outcome: Outcome, seconds: float) -> None:
         """Count an answered request; kind and operation are empty if unknown."""
         self._reviews.labels(kind, operation, outcome.value).observe(seconds)
-
-    def certified_until(self, seconds: float) -> None:
-        """Set the expiry of the certificate in use, in seconds since 1970."""
-        self._expiry.set(seconds)
 
 
 REVIEW_SECONDS = 4.0
@@ -107,7 +100,7 @@ class Webhook:
         self._most = most
         self._under_way = 0
         self._bodies = Turns(MOST_BODIES)
-        metrics.show_in_flight(lambda: self._under_way)
+        metrics.in_flight.set_function(lambda: self._under_way)
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=LARGEST_BODY)

@@ -53,7 +53,7 @@ async def running_pages(
     store = Store()
     metrics = PagesMetrics(CollectorRegistry())
     feed = Feed(store, cluster, SHOWN_KINDS, settings.watch_namespaces, time.monotonic)
-    metrics.show_cache(lambda: feed.age)
+    metrics.age.set_function(lambda: feed.age)
     folder = settings.pages.certificate_folder
     certificate = ServedCertificate(Path(folder), lambda expiry: None) if folder else None
     readiness = Readiness(feed, certificate, OLDEST_VIEW_SECONDS)

@@ -99,7 +99,7 @@ async def running_webhook(
     store = Store()
     metrics = AdmissionMetrics(CollectorRegistry())
     feed = Feed(store, cluster, DECLARATIONS, settings.watch_namespaces, clock)
-    certificate = ServedCertificate(Path(admission.certificate_folder), metrics.certified_until)
+    certificate = ServedCertificate(Path(admission.certificate_folder), metrics.expiry.set)
     readiness = Readiness(feed, certificate, admission.view_age_limit_seconds)
     metrics.show_cache(lambda: feed.age, lambda: feed.size)
     async with AsyncExitStack() as stack:

@@ -157,14 +157,11 @@ class PagesMetrics:
             ["kind"],
             registry=registry,
         )
-        self._age = Gauge(
+        self.age = Gauge(
             "snaploom_pages_view_age_seconds",
             "Age of the cache of the pages: seconds since the last event of its slowest watch.",
             registry=registry,
         )
-
-    def show_cache(self, age: Callable[[], float]) -> None:
-        self._age.set_function(age)
 
     def answered(self, code: int) -> None:
         self._requests.labels(str(code)).inc()
