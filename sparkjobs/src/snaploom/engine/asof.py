@@ -6,7 +6,7 @@ comes out once, also where a task runs again; and all that a window keeps is the
 that a frequent key needs no memory (Spark spills its rows).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -152,11 +152,7 @@ class AsOfJoin:
         """
         found = self._found(left, right, keys, packed)
         row = sf.when(sf.col(OUTCOME) == MATCHED, sf.col(_FOUND).getField("row"))
-        apart = kept_apart(keys, self.left_time)
-        columns = (
-            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{LEFT}.{name}")
-            for name in left.columns
-        )
+        columns = left_columns(left, keys, self.left_time)
         return found.select(*columns, row.alias(packed), sf.col(OUTCOME).alias(self.outcome))
 
     def tied(
@@ -209,31 +205,14 @@ class AsOfJoin:
     ) -> DataFrame:
         """The rows of both sides, whole in one column each; of the right side those that hold."""
         time, *more = self.right_times
-        own = dict(zip((name for name, field in ((_UNTIL, self.until), (_NEWEST, self.newest))
-                        if field is not None), more, strict=True))  # fmt: skip
-        empty = {name: sf.lit(None).cast(right.schema[column].dataType)
-                 for name, column in own.items()}  # fmt: skip
-        apart = kept_apart(keys, self.left_time)
-        rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
-        lefts = left.select(
-            *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
-            sf.col(self.left_time).alias(TIME),
-            *(column.alias(name) for name, column in empty.items()),
-            sf.struct(*(sf.col(name) for name in rest.columns)).alias(LEFT),
-            sf.lit(None).cast(right.schema[packed].dataType).alias(_RIGHT),
-        )
+        given = ((_UNTIL, self.until), (_NEWEST, self.newest))
+        own = dict(zip((name for name, field in given if field is not None), more, strict=True))
         holding = reduce(and_, (sf.col(name).isNotNull() for name in (*(k for _, k in keys), time)))
         if self.until is not None:
             until = sf.col(own[_UNTIL])
             holding &= until.isNull() | (until > sf.col(time))
-        rights = right.where(holding).select(
-            *(sf.col(name).alias(f"_key{n}") for n, (_, name) in enumerate(keys)),
-            sf.col(time).alias(TIME),
-            *(sf.col(column).alias(name) for name, column in own.items()),
-            sf.lit(None).cast(rest.schema).alias(LEFT),
-            sf.col(packed).alias(_RIGHT),
-        )
-        return lefts.unionAll(rights)
+        taken = {**own, _RIGHT: packed}
+        return both_sides(left, right.where(holding), keys, (self.left_time, time), taken)
 
     def _passed(self, both: DataFrame, keys: Sequence[str], direction: Direction) -> DataFrame:
         """Each row with the last row of the right side before it, in one direction of time.
@@ -314,7 +293,47 @@ _PASSES = {
 }
 
 
-def kept_apart(keys: Sequence[tuple[str, str]], left_time: str) -> dict[str, str]:
+def both_sides(
+    left: DataFrame,
+    right: DataFrame,
+    keys: Sequence[tuple[str, str]],
+    times: tuple[str, str],
+    taken: Mapping[str, str],
+) -> DataFrame:
+    """The rows of both sides: of the left one whole in one column, of the right one what is taken.
+
+    `keys` and `times` name columns, left and right; `taken` those of the right side by their names
+    in both together.
+    """
+    left_time, right_time = times
+    apart = _kept_apart(keys, left_time)
+    rest = left.select(*([n for n in left.columns if n not in apart] or [left_time]))
+    lefts = left.select(
+        *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
+        sf.col(left_time).alias(TIME),
+        *(sf.lit(None).cast(right.schema[column].dataType).alias(name)
+          for name, column in taken.items()),
+        sf.struct(*(sf.col(name) for name in rest.columns)).alias(LEFT),
+    )  # fmt: skip
+    rights = right.select(
+        *(sf.col(name).alias(f"_key{n}") for n, (_, name) in enumerate(keys)),
+        sf.col(right_time).alias(TIME),
+        *(sf.col(column).alias(name) for name, column in taken.items()),
+        sf.lit(None).cast(rest.schema).alias(LEFT),
+    )
+    return lefts.unionAll(rights)
+
+
+def left_columns(
+    left: DataFrame, keys: Sequence[tuple[str, str]], left_time: str
+) -> Iterator[Column]:
+    """The columns of the left side, over rows of both."""
+    apart = _kept_apart(keys, left_time)
+    for name in left.columns:
+        yield sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{LEFT}.{name}")
+
+
+def _kept_apart(keys: Sequence[tuple[str, str]], left_time: str) -> dict[str, str]:
     """Columns of the left side that both sides have, with their names in both together.
 
     A later join by the same key finds the rows where they are.

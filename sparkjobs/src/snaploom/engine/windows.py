@@ -213,11 +213,7 @@ class WindowsJoin:
             {asof.microseconds(one.over) for one in self.rule.aggregates if one.over}
         ):
             both = self._over(both, names, size)
-        apart = asof.kept_apart(keys, self.left_time)
-        columns = (
-            sf.col(apart[name]).alias(name) if name in apart else sf.col(f"{asof.LEFT}.{name}")
-            for name in left.columns
-        )
+        columns = asof.left_columns(left, keys, self.left_time)
         numbered = enumerate(self.rule.aggregates)
         values = [self._result(n, one).alias(one.name) for n, one in numbered]
         row = sf.struct(sf.struct(*values).alias("data")).alias(packed)
@@ -230,26 +226,10 @@ class WindowsJoin:
     ) -> DataFrame:
         """The rows of both sides: those of the left one whole in a column, and all inputs."""
         time, *inputs = self.right_times
-        apart = asof.kept_apart(keys, self.left_time)
-        rest = left.select(*([n for n in left.columns if n not in apart] or [self.left_time]))
         holding = (sf.col(name).isNotNull() for name in (*(own for _, own in keys), time))
         rights, recent = self._with_recent(right.where(reduce(and_, holding)), keys)
-        lefts = left.select(
-            *(sf.col(name).alias(f"_key{n}") for n, (name, _) in enumerate(keys)),
-            sf.col(self.left_time).alias(asof.TIME),
-            *(sf.lit(None).cast(rights.schema[name].dataType).alias(name)
-              for name in (*inputs, *recent)),
-            sf.struct(*(sf.col(name) for name in rest.columns)).alias(asof.LEFT),
-        )  # fmt: skip
-        return lefts.unionAll(
-            rights.select(
-                *(sf.col(own).alias(f"_key{n}") for n, (_, own) in enumerate(keys)),
-                sf.col(time).alias(asof.TIME),
-                *inputs,
-                *recent,
-                sf.lit(None).cast(rest.schema).alias(asof.LEFT),
-            )
-        )
+        taken = {name: name for name in (*inputs, *recent)}
+        return asof.both_sides(left, rights, keys, (self.left_time, time), taken)
 
     def _with_recent(
         self, right: DataFrame, keys: Sequence[tuple[str, str]]
