@@ -65,7 +65,7 @@ class BloomFilterBuilder(DistinctBuilder):
     def __init__(
         self, false_positives: float, items: int | None, puts_values: bool = False
     ) -> None:
-        super().__init__(pa.int64(), CAPACITY if items is None else items)
+        super().__init__(FIELD, pa.int64(), CAPACITY if items is None else items)
         self._false_positives = false_positives
         self._items = items
         self._puts_values = puts_values
@@ -76,7 +76,7 @@ class BloomFilterBuilder(DistinctBuilder):
     def finish(self) -> Mapping[str, object]:
         """Return the row; no filter where there are more values than it could hold (rule S10)."""
         distinct = self._distinct.values()
-        return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
+        return {self._field: None if distinct is None else self._filled(distinct.to_numpy())}
 
     def _filled(self, distinct: Int64s) -> bytes:
         items = self._items or max(LEAST_ITEMS, len(distinct))

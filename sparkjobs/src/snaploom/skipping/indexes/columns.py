@@ -124,9 +124,10 @@ class DistinctValues:
 
 
 class DistinctBuilder:
-    """Base of builders that collect distinct values; subclasses finish the row."""
+    """Collects the distinct values of one file, for a field that has them as a list."""
 
-    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+    def __init__(self, field: str, value_type: pa.DataType, limit: int) -> None:
+        self._field = field
         self._distinct = DistinctValues(value_type, limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
@@ -137,6 +138,10 @@ class DistinctBuilder:
 
     def partial(self) -> bytes:
         return self._distinct.partial()
+
+    def finish(self) -> Mapping[str, object]:
+        values = self._distinct.values()
+        return {self._field: None if values is None else values.to_pylist()}
 
 
 def normalised(values: pa.Array) -> pa.Array:

@@ -50,14 +50,6 @@ MOST = 100_000
 """Largest limit: with more values, a Bloom filter is smaller and as good."""
 
 
-class ValueSetBuilder(DistinctBuilder):
-    """Collects the distinct values of one file."""
-
-    def finish(self) -> Mapping[str, object]:
-        values = self._distinct.values()
-        return {FIELD: None if values is None else values.to_pylist()}
-
-
 @dataclass(frozen=True)
 class ValueSet:
     """The distinct values of each file, if there are few."""
@@ -76,8 +68,8 @@ class ValueSet:
     def feed(self, definition: IndexDefinition) -> Feed:
         return Feed.VALUES
 
-    def builder(self, definition: IndexDefinition) -> ValueSetBuilder:
-        return ValueSetBuilder(arrow_type(definition.term.data_type), _limit(definition))
+    def builder(self, definition: IndexDefinition) -> DistinctBuilder:
+        return DistinctBuilder(FIELD, arrow_type(definition.term.data_type), _limit(definition))
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
@@ -112,7 +104,7 @@ class PartitionBuilder(DistinctBuilder):
 
     def finish(self) -> Mapping[str, object]:
         values = self._distinct.values()
-        return {PARTITION_FIELD: values[0].as_py() if values is not None and len(values) else None}
+        return {self._field: values[0].as_py() if values is not None and len(values) else None}
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,8 @@ class Partition:
         return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> PartitionBuilder:
-        return PartitionBuilder(arrow_type(definition.term.data_type), limit=1)
+        data_type = arrow_type(definition.term.data_type)
+        return PartitionBuilder(PARTITION_FIELD, data_type, limit=1)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
@@ -174,15 +167,11 @@ class PrefixBuilder(DistinctBuilder):
     """Collects the distinct prefixes of one file."""
 
     def __init__(self, length: int, limit: int) -> None:
-        super().__init__(pa.large_binary(), limit)
+        super().__init__(PREFIX_FIELD, pa.large_binary(), limit)
         self._length = length
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         self._distinct.add(_beginnings(pc.unique(columns[0].drop_null()), self._length))
-
-    def finish(self) -> Mapping[str, object]:
-        prefixes = self._distinct.values()
-        return {PREFIX_FIELD: None if prefixes is None else prefixes.to_pylist()}
 
 
 @dataclass(frozen=True)
