@@ -115,10 +115,13 @@ def contradictions(
         case DataSource():
             return _circle(resource, context.near)
         case OutputDataset():
+            outputs = {each.name: each for each in (*context.upstream, resource)}
+            sources = {item.name: item for item in context.near if isinstance(item, DataSource)}
+            sources |= {source.name: source for source in context.upstream_sources}
             return (
                 # The submitted output is reported, whichever of the two was created first.
                 *(f for other in context.overlapping for f in overlap(resource, other)),
-                *_circle_of_outputs(resource, context),
+                *dependence_findings((resource,), outputs, sources),
                 *_fixed(resource, before),
             )
     return ()
@@ -138,13 +141,6 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
         )
         for finding in cycle_findings(sources)
     )
-
-
-def _circle_of_outputs(output: OutputDataset, context: ReviewContext) -> tuple[Finding, ...]:
-    outputs = {each.name: each for each in (*context.upstream, output)}
-    sources = {item.name: item for item in context.near if isinstance(item, DataSource)}
-    sources |= {source.name: source for source in context.upstream_sources}
-    return dependence_findings((output,), outputs, sources)
 
 
 def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...]:

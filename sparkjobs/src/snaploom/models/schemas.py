@@ -133,15 +133,6 @@ class _Converter:
             return {}
         return {"additionalProperties": self.convert(as_object(value), f"{path}{{}}")}
 
-    def _convert_const(self, value: JsonValue, path: str) -> Schema:
-        return {"enum": [value]}
-
-    def _convert_exclusive_minimum(self, value: JsonValue, path: str) -> Schema:
-        return {"minimum": value, "exclusiveMinimum": True}
-
-    def _convert_exclusive_maximum(self, value: JsonValue, path: str) -> Schema:
-        return {"maximum": value, "exclusiveMaximum": True}
-
 
 _KEPT = frozenset(
     [
@@ -155,9 +146,9 @@ _TRANSLATED: dict[str, Callable[[_Converter, JsonValue, str], Schema]] = {
     "properties": _Converter._convert_properties,
     "items": _Converter._convert_items,
     "additionalProperties": _Converter._convert_additional,
-    "const": _Converter._convert_const,
-    "exclusiveMinimum": _Converter._convert_exclusive_minimum,
-    "exclusiveMaximum": _Converter._convert_exclusive_maximum,
+    "const": lambda _, value, path: {"enum": [value]},
+    "exclusiveMinimum": lambda _, value, path: {"minimum": value, "exclusiveMinimum": True},
+    "exclusiveMaximum": lambda _, value, path: {"maximum": value, "exclusiveMaximum": True},
 }
 _DROPPED = frozenset(
     [

@@ -56,7 +56,11 @@ class JobGroup:
         with translated():
             spark.sparkContext.setJobGroup(name, description, interruptOnCancel=True)
             if self._spark is not spark:
-                self._look_at(spark)
+                gateway = getattr(spark.sparkContext, "_gateway", None)
+                self._process = getattr(gateway, "proc", None)
+                if gateway is not None:
+                    heap = gateway.jvm.java.lang.Runtime.getRuntime().maxMemory()
+                    self._heap = f"; its heap has {heap >> 20:,} MiB"
         self._spark = spark
         self._names[threading.get_ident()] = name
         self.describe(description)
@@ -65,13 +69,6 @@ class JobGroup:
         """State what the next jobs are for, in case that they take more memory than there is."""
         self._at_work = at_work
         self._rows.clear()
-
-    def _look_at(self, spark: SparkSession) -> None:
-        gateway = getattr(spark.sparkContext, "_gateway", None)
-        self._process = getattr(gateway, "proc", None)
-        if gateway is not None:
-            heap = gateway.jvm.java.lang.Runtime.getRuntime().maxMemory()
-            self._heap = f"; its heap has {heap >> 20:,} MiB"
 
     @contextmanager
     def of_thread(self) -> Iterator[None]:

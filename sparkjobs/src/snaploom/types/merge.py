@@ -493,10 +493,6 @@ def _spelled(key: Key, steps: Steps) -> Key:
     return tuple(parts) if len(parts) == len(key) else None
 
 
-def _stripped(text: str) -> str:
-    return text.lstrip("0") or text[-1:]
-
-
 def _integer(text: str) -> str:
     cut = text.strip(WHITE_SPACE)
     if re.fullmatch(r"[+-]?[0-9]+(?:[.]0+)?", cut) is None:
@@ -510,7 +506,7 @@ _STEPS: Mapping[Normalization, Callable[[str], str]] = MappingProxyType(
         Normalization.TRIM: lambda text: text.strip(WHITE_SPACE),
         Normalization.UPPER: str.upper,
         Normalization.LOWER: str.lower,
-        Normalization.STRIP_LEADING_ZEROS: _stripped,
+        Normalization.STRIP_LEADING_ZEROS: lambda text: text.lstrip("0") or text[-1:],
         Normalization.INTEGER: _integer,
         Normalization.NFC: lambda text: unicodedata.normalize("NFC", text),
         Normalization.REMOVE_DASHES: lambda text: text.translate(dict.fromkeys(map(ord, DASHES))),

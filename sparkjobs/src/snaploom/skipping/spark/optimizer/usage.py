@@ -221,7 +221,9 @@ def _added(sums: Statistics, outcome: RelationOutcome, at: EpochNanos) -> Statis
     used = [index for index in outcome.indexes if index.is_used]
     uses = dict(sums.indexes)
     for index in used:
-        uses[index.uri] = _used(uses.get(index.uri), index, at)
+        before = uses.get(index.uri)
+        times, dropped = (before.times, before.dropped_files) if before is not None else (0, 0)
+        uses[index.uri] = IndexUse(index.target, times + 1, dropped + index.dropped, at)
     return replace(
         sums,
         relations=sums.relations + 1,
@@ -235,11 +237,6 @@ def _added(sums: Statistics, outcome: RelationOutcome, at: EpochNanos) -> Statis
         seconds=sums.seconds + outcome.seconds,
         indexes=uses,
     )
-
-
-def _used(before: IndexUse | None, index: IndexOutcome, at: EpochNanos) -> IndexUse:
-    times, dropped = (before.times, before.dropped_files) if before is not None else (0, 0)
-    return IndexUse(index.target, times + 1, dropped + index.dropped, at)
 
 
 # Records the use of indexes by queries beside the indexes, for other sessions.

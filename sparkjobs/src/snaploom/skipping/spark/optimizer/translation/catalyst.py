@@ -187,10 +187,6 @@ def _translated(call: Call, columns: _Scope, negated: bool) -> tuple[Predicate, 
     return tuple(members)
 
 
-def _not(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    return _translate(call.children[0], columns, not negated)
-
-
 def _comparison(call: Call, columns: _Scope, negated: bool) -> Predicate:
     operator, (subject, constant) = _OPERATORS[call.name], call.children
     if isinstance(subject, Literal):
@@ -359,18 +355,11 @@ def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool
     return tested if needed is None else And((needed, tested))
 
 
-def _is_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    return _null(call.children[0], _asked_type(call), columns, is_null=not negated)
-
-
-def _is_not_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    return _null(call.children[0], _asked_type(call), columns, is_null=negated)
-
-
-def _asked_type(call: Call) -> str:
-    """Type to ask for; a column's is taken from the files, which show CHAR and collations."""
-    is_column = names_of(call.children[0]) is not None
-    return "" if is_column else str(call.arguments.get("type", ""))
+def _null_test(call: Call, columns: _Scope, negated: bool) -> Predicate:
+    subject = call.children[0]
+    # A column's type is taken from the files, which show CHAR and collations.
+    asked = "" if names_of(subject) is not None else str(call.arguments.get("type", ""))
+    return _null(subject, asked, columns, is_null=(call.name == "IsNull") != negated)
 
 
 def _is_nan(call: Call, columns: _Scope, negated: bool) -> Predicate:
@@ -524,11 +513,10 @@ _CONDITIONS = (
 _HANDLERS: Mapping[str, Callable[[Call, _Scope, bool], Predicate]] = {
     "And": _and,
     "Or": _or,
-    "Not": _not,
+    "Not": lambda call, columns, negated: _translate(call.children[0], columns, not negated),
     **dict.fromkeys(_OPERATORS, _comparison),
     "EqualNullSafe": _null_safe,
-    "IsNull": _is_null,
-    "IsNotNull": _is_not_null,
+    **dict.fromkeys(("IsNull", "IsNotNull"), _null_test),
     "IsNaN": _is_nan,
     "AtLeastNNonNulls": _at_least_non_null,
     "In": _in,
