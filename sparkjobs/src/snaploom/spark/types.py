@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -329,23 +329,14 @@ def schema_of(
 
 def conform_frame(frame: DataFrame, schema: spark.StructType) -> DataFrame:
     """The frame's rows under a schema that its own was merged into."""
-    own = {field.name.casefold(): field for field in frame.schema.fields}
-    columns = []
-    for field in schema.fields:
-        source = own.get(field.name.casefold())
-        if source is None:
-            column = sf.lit(None).cast(field.dataType)
-        else:
-            column = conform(sf.col(quote(source.name)), source.dataType, field.dataType)
-        columns.append(column.alias(field.name, metadata=field.metadata))
-    return frame.select(*columns)
+    return frame.select(*_conformed(frame.schema, schema, lambda name: sf.col(quote(name))))
 
 
 def conform(column: Column, own: spark.DataType, wanted: spark.DataType) -> Column:
     """A value of one type as the wider one; the types must have been merged."""
     match own, wanted:
         case spark.StructType(), spark.StructType():
-            return sf.when(column.isNotNull(), _struct(column, own, wanted))
+            return sf.when(column.isNotNull(), sf.struct(*_conformed(own, wanted, column.getField)))
         case spark.ArrayType(), spark.ArrayType():
             elements, target = own.elementType, wanted.elementType
             return sf.transform(column, lambda element: conform(element, elements, target))
@@ -354,17 +345,17 @@ def conform(column: Column, own: spark.DataType, wanted: spark.DataType) -> Colu
     return column if own == wanted else column.cast(wanted)
 
 
-def _struct(column: Column, own: spark.StructType, wanted: spark.StructType) -> Column:
+def _conformed(
+    own: spark.StructType, wanted: spark.StructType, column_of: Callable[[str], Column]
+) -> Iterator[Column]:
     fields = {field.name.casefold(): field for field in own.fields}
-    parts = []
     for field in wanted.fields:
         source = fields.get(field.name.casefold())
         if source is None:
-            part = sf.lit(None).cast(field.dataType)
+            column = sf.lit(None).cast(field.dataType)
         else:
-            part = conform(column.getField(source.name), source.dataType, field.dataType)
-        parts.append(part.alias(field.name, metadata=field.metadata))
-    return sf.struct(*parts)
+            column = conform(column_of(source.name), source.dataType, field.dataType)
+        yield column.alias(field.name, metadata=field.metadata)
 
 
 def _map(column: Column, own: spark.MapType, wanted: spark.MapType) -> Column:
