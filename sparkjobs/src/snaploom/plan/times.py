@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 
 from cronsim import CronSim
@@ -43,13 +43,7 @@ class CalendarLength:
 
     def times(self, factor: int) -> CalendarLength:
         """Every part multiplied; not the same as applying the length `factor` times."""
-        return CalendarLength(
-            self.years * factor,
-            self.months * factor,
-            self.weeks * factor,
-            self.days * factor,
-            self.nanos * factor,
-        )
+        return CalendarLength(*(part * factor for part in astuple(self)))
 
 
 def length_of(offset: TimeOffset) -> CalendarLength:
@@ -125,14 +119,9 @@ def _advance_date(instant: EpochNanos, length: CalendarLength, zone: str) -> Epo
     if not (length.years or length.months or length.weeks or length.days):
         return instant
     moment = Instant.from_timestamp(instant, unit="nanosecond").to_tz(zone)
-    if length.years:
-        moment = _on_date(moment, moment.date().add(years=length.years), zone)
-    if length.months:
-        moment = _on_date(moment, moment.date().add(months=length.months), zone)
-    if length.weeks:
-        moment = _on_date(moment, moment.date().add(weeks=length.weeks), zone)
-    if length.days:
-        moment = _on_date(moment, moment.date().add(days=length.days), zone)
+    for unit in ("years", "months", "weeks", "days"):
+        if count := getattr(length, unit):
+            moment = _on_date(moment, moment.date().add(**{unit: count}), zone)
     return EpochNanos(moment.timestamp(unit="nanosecond"))
 
 

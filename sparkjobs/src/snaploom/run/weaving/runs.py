@@ -331,11 +331,9 @@ class Planned:
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Keep each finding once: validation and planning find the same trees ambiguous."""
-        known = {(f.code, f.resource, f.path, f.message): f for f in self.findings}
-        for finding in findings:
-            known.setdefault(
-                (finding.code, finding.resource, finding.path, finding.message), finding
-            )
+        known: dict[tuple[str, str, str, str], Finding] = {}
+        for f in (*self.findings, *findings):
+            known.setdefault((f.code, f.resource, f.path, f.message), f)
         self.findings = tuple(known.values())
 
     @property
