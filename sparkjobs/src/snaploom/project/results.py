@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
-from typing import overload
+from typing import TypeVar, overload
 
 from pydantic import JsonValue
 
@@ -22,6 +22,8 @@ from snaploom.plan.plan import PlannedSnapshot, RunPlan
 from snaploom.run.joblog import finding_lines
 from snaploom.run.published.diff import Comparison
 from snaploom.run.weaving.runs import Planned
+
+Item = TypeVar("Item")
 
 
 class RunFailed(SnaploomError):
@@ -42,10 +44,24 @@ class RunFailed(SnaploomError):
 
 
 @dataclass(frozen=True)
-class Findings(Sequence[Finding]):
-    """Errors and warnings about declarations."""
+class _Items(Sequence[Item]):
+    items: tuple[Item, ...]
 
-    items: tuple[Finding, ...]
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class Findings(_Items[Finding]):
+    """Errors and warnings about declarations."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -71,18 +87,6 @@ class Findings(Sequence[Finding]):
         """
         refuse(self.items)
         return self
-
-    @overload
-    def __getitem__(self, index: int) -> Finding: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     def __str__(self) -> str:
         return "\n".join(finding_lines(self.items)) or "nothing is wrong"
@@ -289,12 +293,10 @@ class Run:
         return f"{html_heading(self.output)}{published}{left}{nothing}{warnings}{data}"
 
 
-@dataclass(frozen=True)
-class Runs(Sequence[Run]):
+class Runs(_Items[Run]):
     """Results of runs of several outputs."""
 
-    items: tuple[Run, ...]
-    """One an output, in the order in which they were asked for."""
+    # One an output, in the order in which they were asked for.
 
     @property
     def is_ok(self) -> bool:
@@ -317,21 +319,6 @@ class Runs(Sequence[Run]):
                 hint="; ".join(dict.fromkeys(fix for *_, fix in failed if fix)) or None,
             )
         return self
-
-    @overload
-    def __getitem__(self, index: int) -> Run: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Run, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Run | tuple[Run, ...]:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self.items)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.items))
