@@ -65,7 +65,6 @@ class Drawing:
     """The lines, from the columns that there are."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw."""
         drawn = visible_lines(f"{self.heading}\n{self.draw(options.max_width)}")
         yield Text(
             in_ascii(drawn) if options.ascii_only else drawn, no_wrap=True, overflow="ellipsis"

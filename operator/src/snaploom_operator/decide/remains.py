@@ -83,6 +83,5 @@ def _history(view: RunView) -> list[_Finished]:
 
 
 def _application_deletion(view: RunView, application: Application) -> Delete:
-    """The action that deletes an application."""
     resource = FORMS[application.submitter].resource
     return Delete(resource, view.namespace, application.name, application.uid)

@@ -133,7 +133,6 @@ class RunView:
 
     @property
     def last(self) -> LastRun | None:
-        """The recorded last run."""
         return self.owner.status.last_run if self.owner.status is not None else None
 
     @property
@@ -226,7 +225,6 @@ class RunView:
 
     @cached_property
     def application(self) -> objects.Application | None:
-        """The application of the followed run."""
         return None if self.followed is None else self._application(self.followed.name)
 
     @property
@@ -460,7 +458,6 @@ class Step:
     current: CurrentRun | None
     """The run in flight afterwards."""
     ended: LastRun | None = None
-    """The run, if it has ended."""
     report: Report | None = None
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()

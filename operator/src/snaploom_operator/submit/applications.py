@@ -468,7 +468,6 @@ def _word(state: JsonValue) -> str:
 FORMS: Mapping[Submitter, ApplicationForm] = {
     form.submitter: form for form in (SparkOperatorForm(), ApacheSparkForm(), LocalForm())
 }
-"""The application form of each submitter."""
 
 
 _CORES = 1

@@ -75,7 +75,6 @@ class Intervals:
     """Seconds."""
 
     poll_seconds: float = 1.0
-    """Interval of polling for runs."""
     stop_seconds: float = 25.0
     """Grace period of a stopped job; less than the thirty seconds of a pod."""
     report_seconds: float = 5.0

@@ -215,7 +215,6 @@ class DeltaTable:
 
     @property
     def name(self) -> str:
-        """Place of the table."""
         return f"{self.store.uri}{layout.DATA}"
 
     def rows(self, field_name: str, published: Iterable[SnapshotRecord]) -> Mapping[str, int]:

@@ -87,7 +87,6 @@ class TableVersion:
 
     @cached_property
     def properties(self) -> Mapping[str, str]:
-        """Properties of the table."""
         return _texts(self.document.get("properties"))
 
     @cached_property

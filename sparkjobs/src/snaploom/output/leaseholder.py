@@ -114,7 +114,6 @@ def _number(state: LeaseState) -> int:
 # Acquires a lease for a run, renews it in a thread, and releases it.
 
 OpenLease = Callable[[Folder, Run], Lease]
-"""Gives the lease of a folder, for a run."""
 
 
 @dataclass(frozen=True)

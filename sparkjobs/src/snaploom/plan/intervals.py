@@ -351,7 +351,6 @@ class SourceSnapshots:
 
 
 READ_TIME = SourceSnapshots(at_read_time=True)
-"""A source with `snapshot.fromReadTime`."""
 
 
 @dataclass

@@ -95,7 +95,6 @@ class JoinGraph:
 
     @cached_property
     def link(self) -> Mapping[str, Link]:
-        """The links by name."""
         return {link.name: link for link in self.links}
 
     @cached_property
@@ -340,7 +339,6 @@ class JoinTree:
 
     @cached_property
     def by_number(self) -> Mapping[int, JoinNode]:
-        """The nodes by their numbers."""
         return {node.number: node for node in self.nodes}
 
     @cached_property

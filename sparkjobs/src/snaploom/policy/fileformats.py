@@ -563,7 +563,6 @@ BUILT_IN: Mapping[str, FileFormat] = {
         ),
     )
 }
-"""Formats of ours, by name."""
 
 
 @cache

@@ -10,7 +10,6 @@ from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fileformats import BUILT_IN, FileFormat, file_format, format_names, format_of
 
 FORMAT_CODE = "SL136"
-"""Code of a format that is not on the list."""
 OPTION_CODE = "SL137"
 """Code of an option that is not on the list, or holds something else than it is for."""
 

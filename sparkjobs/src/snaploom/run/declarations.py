@@ -54,7 +54,6 @@ class Declarations:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of the OutputDatasets."""
         return tuple(r.name for r in self.resources if isinstance(r, OutputDataset))
 
     def placed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -48,11 +48,9 @@ class PublishedTable:
     bundle: Bundle
     """The output, with everything that it refers to."""
     tree: JoinTree
-    """Its join tree."""
     schema: schemas.Struct
     """Columns of the newest snapshot, without the partition column."""
     partition: schemas.Field
-    """The partition column."""
 
     @property
     def output(self) -> OutputDataset:

@@ -482,7 +482,6 @@ _LOGICAL = {
 
 
 def _type_of(column: Column) -> Document:
-    """The type of a column, as declarations have it."""
     physical = str(column.document.get("physicalType") or "").lower()
     base = physical.partition("(")[0].strip()
     logical = str(column.document.get("logicalType") or "")

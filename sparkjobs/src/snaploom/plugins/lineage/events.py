@@ -261,7 +261,6 @@ def _schema(read: runevents.ReadColumns) -> schemas.Struct:
 # Facets of datasets and runs.
 
 PRODUCER = f"urn:snaploom:{VERSION}"
-"""The producer of the events."""
 
 
 def error_facet(message: str) -> RunFacet:

@@ -51,7 +51,6 @@ class Published:
     problem: str = ""
     """Reason why it could not be read."""
     runs: tuple[RunSummary, ...] = ()
-    """The last runs."""
     running: str = ""
     """The run at work, if one is."""
 

@@ -383,7 +383,6 @@ class DrawnPages(Pages):
     """The state of outputs as documents."""
 
     outputs: tuple[pagedata.OutputPage, ...]
-    """Content of each page."""
     now: EpochNanos
     """The instant to which ages are measured."""
 

@@ -219,7 +219,6 @@ class StoredIndex:
     columns: tuple[str, ...]
     """Indexed columns, in lower case, nested fields as `a.b`."""
     column: str
-    """The column of the store that holds it."""
     data_type: str | None
     """Spark type of its values; None where the store does not have it (blooms, version 0)."""
     parameters: tuple[tuple[str, str], ...] = ()

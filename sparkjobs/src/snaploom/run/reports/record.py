@@ -49,7 +49,6 @@ class Observations:
         self.state: FolderState | None = None
         """State of the output's folder when it was last looked at."""
         self.listings: dict[str, SourceSnapshots] = {}
-        """Snapshots of each source that was listed."""
         self._schemas: dict[str, tuple[EpochNanos, str]] = {}
 
     def see_schema(self, source: str, time: EpochNanos, fingerprint: str) -> None:

@@ -279,7 +279,6 @@ class RunSummary(ApiModel):
 
     @staticmethod
     def of(report: Report) -> RunSummary:
-        """The run of a Report."""
         return RunSummary(
             run_id=report.run_id,
             phase=report.phase,

@@ -59,7 +59,6 @@ class TableRegistration:
         return self._name.count(".") < 2 and kind == "in-memory"
 
     def bring_up_to(self, state: FolderState) -> RegisteredTable:
-        """Bring the table up to a state of the folder."""
         with translated(self._output.identity):
             versions = history.newest_side(state, self._documents)
             merged = history.merged_schema(state, self._documents, tuple(versions))

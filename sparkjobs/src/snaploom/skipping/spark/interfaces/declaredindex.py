@@ -169,7 +169,6 @@ class Application:
     declaration: Declaration
     is_new: bool
     alteration: Alteration | None
-    """Necessary alteration; None for none."""
     refresh: RefreshMode | None
     """Mode of the necessary refresh; None when its rows and the files agree."""
     steps: tuple[str, ...]

@@ -135,7 +135,6 @@ class IndexUse:
 
     target: str
     times: int = 0
-    """Number of times it was used."""
     dropped_files: int = 0
     """Files that it proved are not needed, summed over its uses."""
     last_used: EpochNanos = NEVER
