@@ -169,7 +169,8 @@ MESSAGES = (
     "No FileSystem for scheme",
     "Status Code: 403",
     "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] x",
-    "Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false))",
+    "Illegal Parquet type: FIXED_LEN_BYTE_ARRAY (UUID)",
+    "Class org.apache.hadoop.io.compress.BrotliCodec was not found",
     "Cannot convert Avro field 'a' to SQL field 'a' (avroType = \"int\")",
     "ORC does not support type conversion from file type int (1) to reader type string (2)",
     "ClassCastException: optional int32 a is not a group",
@@ -255,6 +256,13 @@ FAILURE = "org.apache.iceberg.exceptions.ServiceFailureException: Server error:"
 )
 def test_a_message_is_cut_to_its_sentence(text, expected):
     assert condense(text) == expected
+
+
+def test_a_value_of_a_database_is_named_by_its_place():
+    place = "row 2 of sales.amount has 9007199254740993, which is no number that a double holds"
+    error = translate(RuntimeError(f"Could not read file: file:/a/b.sqlite. {place}"))
+    assert error.found == f"{place} in file:/a/b.sqlite"
+    assert "schemaFields" in error.hint
 
 
 @pytest.mark.spark

@@ -512,12 +512,11 @@ def test_an_object_with_records_by_key_has_a_remark(tmp_path: Path, text, is_by_
     assert ["keys have records" in each for each in notes] == [True] * is_by_key
 
 
-def test_a_key_that_stands_twice_is_named_with_its_file(tmp_path: Path) -> None:
-    (tmp_path / "a-2026-01-01.json").write_text('{"a": 1, "b": 2}\n')
-    (tmp_path / "a-2026-01-02.json").write_text('{"a": 1, "a": 2}\n')
-    with pytest.raises(
-        SourceNotReadable, match=r"a-2026-01-02\.json has an object with a key twice"
-    ):
+@pytest.mark.parametrize("around", ["{}", '{{"b": {}}}', '{{"b": [{{"c": {}}}]}}'])
+def test_a_key_that_stands_twice_is_named_with_its_file(tmp_path: Path, around: str) -> None:
+    for day, record in enumerate(('{"b": 1, "a": 2}', '{"b": 1, "a": 2, "a": 3}'), start=1):
+        (tmp_path / f"a-2026-01-0{day}.json").write_text(f"{around.format(record)}\n")
+    with pytest.raises(SourceNotReadable, match=r'-02\.json has an object with the key "a" twice'):
         discover([str(tmp_path)], "file:///model/")
 
 

@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
+from snaploom.plugins.discovery.dates import LONG, STRING
 from snaploom.plugins.discovery.discover import discover
 
 
@@ -74,6 +75,16 @@ def test_a_sheet_of_its_own_has_the_name_of_its_file_and_the_days_of_its_files(t
     text = discovery.files["sources.yaml"]
     assert "formatOptions" not in text
     assert "- {name: amount, dataType: {double: {}}}" in text
+
+
+def test_numbers_of_which_a_fraction_loses_digits_are_texts_beside_fractions_of_other_days(
+    tmp_path,
+):
+    for day, value in ((1, 2**53 + 1), (2, 1.5)):
+        script = f"CREATE TABLE sales (id, amount); INSERT INTO sales VALUES (7, {value})"
+        a_database(tmp_path / f"sales_2026-01-0{day}.sqlite", script)
+    (profile,) = found(tmp_path).profiles
+    assert [column.type for column in profile.columns] == [LONG, STRING]
 
 
 def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):

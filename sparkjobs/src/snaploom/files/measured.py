@@ -24,6 +24,8 @@ _CHARACTERS = 8 << 20
 """Of the texts of a batch: long ones make it shorter."""
 _EXACT = 1 << 53
 """Up to which a binary fraction has every whole number."""
+_LARGE = {"larger than": str(_EXACT)}
+"""Metadata of a column of such: fractions in other files do not make all of it fractions."""
 _LONGEST_SHOWN = 60
 _INT64 = range(-(1 << 63), 1 << 63)
 _ISO = re.compile(
@@ -91,16 +93,16 @@ class MeasuredTable:
         twice = [name for name in self.names if folded.count(name.lower()) > 1]
         if twice:
             raise ValueError(f"columns have equal names: {', '.join(twice[:20])}")
-        known = {} if schema is None else {one.name.lower(): _carrier(one.type) for one in schema}
+        known = {one.name.lower(): one.with_type(_carrier(one.type)) for one in schema or ()}
         rows = most // max(1, len(self.names)) if most else None
         if schema is None:
             columns = [_Column(name, self.hints.get(name)) for name in self.names]
             for numbers, values in self._batches(rows):
                 for column, found in zip(columns, values, strict=True):
                     column.add(found, self._places(numbers, column.name))
-            known = {column.name.lower(): column.type for column in columns}
-        read = {name: known[name.lower()] for name in self.names if name.lower() in known}
-        fields = pa.schema(list(read.items()))
+            known = {column.name.lower(): column.field for column in columns}
+        read = (known[name.lower()].with_name(name) for name in self.names if name.lower() in known)
+        fields = pa.schema(read)
         return pa.RecordBatchReader.from_batches(fields, self._typed(fields, rows))
 
     def _typed(self, fields: pa.Schema, most: int | None) -> Iterator[pa.RecordBatch]:
@@ -156,8 +158,14 @@ class _Column:
                 self._hint = None
 
     @property
-    def type(self) -> pa.DataType:
-        """The narrowest type that holds all values."""
+    def field(self) -> pa.Field:
+        """Its name, and the narrowest type that holds all values."""
+        found = self._type
+        is_large = found == _LONG and self._largest > _EXACT
+        return pa.field(self.name, found, metadata=_LARGE if is_large else None)
+
+    @property
+    def _type(self) -> pa.DataType:
         if not self._kinds:
             return pa.null()
         if self._hint is not None:
@@ -205,8 +213,8 @@ def _array(values: Sequence[Value], kind: pa.DataType, place: Callable[[int], st
 
 
 _NAMES = {
-    _LONG: "whole number of 64 bits", _DOUBLE: "number", _BOOLEAN: "boolean", _DAY: "date",
-    _TIME: "time", _BYTES: "bytes", _TEXT: "text",
+    _LONG: "whole number of 64 bits", _DOUBLE: "number that a double holds",
+    _BOOLEAN: "boolean", _DAY: "date", _TIME: "time", _BYTES: "bytes", _TEXT: "text",
 }  # fmt: skip
 
 

@@ -141,13 +141,21 @@ _RULES = (
         "files whose columns have the declared types",
     ),
     _rule(
-        r"Illegal Parquet type: (?P<found>INT64 \(TIMESTAMP\(NANOS,\w+\)\))",
+        r"(?P<found>(?<=Parquet type: )[^.\n]{1,200}|(?<=The )data type TIME\b)",
         errors.SourceSchemaInvalid,
-        "write the files with times in microseconds: pandas by to_parquet(..., "
-        "coerce_timestamps='us'), PyArrow by write_table with the same, Polars by "
-        "cast(pl.Datetime('us'))",
-        "times in microseconds, or in milliseconds",
-        "a Parquet file has times in nanoseconds, for which Spark has no type",
+        "write times in microseconds (pandas by to_parquet(..., coerce_timestamps='us'), PyArrow "
+        "by write_table with the same, Polars by cast(pl.Datetime('us'))), fractions of two bytes "
+        "as float32, and UUIDs and times of day as texts",
+        "columns of types that Spark has",
+        "a column has a type that Spark has not, such as times in nanoseconds",
+    ),
+    _rule(
+        r"Class (?P<found>\S{1,200}Codec) was not found",
+        errors.SourceNotReadable,
+        "write the file with another codec, such as ZSTD or SNAPPY; or add the jar of this one to "
+        "Spark's classpath",
+        "files compressed by a codec that this Spark has",
+        "a file is compressed by a codec that this Spark has not",
     ),
     _rule(
         r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "
@@ -223,11 +231,13 @@ _RULES = (
         field="spec.hdfsLike.formatOptions.{option}",
     ),
     _rule(
-        r"Could not read file: .{1,2000}?\. (?P<found>(?:cell|the cells) [A-Z]{1,3}[0-9].{1,1000})",
+        r"Could not read file: .{1,2000}?\. "
+        r"(?P<found>(?:(?:cell|the cells) [A-Z]{1,3}[0-9]|row [0-9]).{1,1000})",
         errors.SourceNotReadable,
-        "correct the workbook, or formatOptions or schemaFields by which it is read",
-        "values of the declared types below a header",
-        "a cell of a workbook cannot be read",
+        "correct the file, or formatOptions or schemaFields by which it is read: string holds "
+        "every value that is no bytes",
+        "values of the declared types, in a workbook below a header",
+        "a value of a workbook or a database cannot be read",
     ),
     _rule(
         r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"

@@ -1,6 +1,7 @@
 """Rows of CSV and JSON, all of which are looked at to find the types that hold them."""
 
 import io
+import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping, Sequence
@@ -406,12 +407,7 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
             raise NotRecognised(_not_json(str(error), texts)) from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
-    keys = "json_keys(v)"
-    for (number,) in scratch.all(
-        f"SELECT {FILE} FROM {table} WHERE len({keys}) > len(list_distinct({keys})) LIMIT 1"
-    ):
-        one = next(each for each in texts if each.path.name.endswith(f"-{number}"))
-        raise NotRecognised(f"{one.part.file.key} has an object with a key twice: write it once")
+    _refuse_keys_twice(scratch, f"FROM {table}", texts)
     many = {int(str(row[0])) for row in scratch.all(
         f"SELECT {FILE} FROM {table} GROUP BY {FILE} HAVING count(*) > 1")}  # fmt: skip
     for each in groups.get("unstructured", ()):
@@ -426,9 +422,8 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         raise NotRecognised("no records")
     refuse_width(len(names))
     apart = _taken_apart(scratch, table, names)
-    types = _json_types(
-        scratch, [f"SELECT '{n}' AS p, c{n} AS v FROM {apart}" for n in range(len(names))]
-    )
+    values = [f"SELECT '{n}' AS p, c{n} AS v, {FILE} FROM {apart}" for n in range(len(names))]
+    types = _json_types(scratch, values, texts)
     columns = [
         (name, kind, _json_value(f"c{place}", name, kind))
         for place, name in enumerate(names)
@@ -460,6 +455,23 @@ def _not_json(message: str, texts: Sequence[_Text]) -> str:
     return f"{name.rpartition('/')[2]}, record {int(found[2]) - 1:,} is not JSON: {found[3]}"
 
 
+def _refuse_keys_twice(scratch: Scratch, values: str, texts: Sequence[_Text]) -> None:
+    """Refuse objects among values `v` of which a run would read the last of equal keys only.
+
+    Raises:
+        NotRecognised: there is one.
+    """
+    for number, key in scratch.all(
+        f"SELECT {FILE}, list_mode(json_keys(v)) FROM ({values}) "
+        "WHERE len(json_keys(v)) > len(list_distinct(json_keys(v))) LIMIT 1"
+    ):
+        one = next(each for each in texts if each.path.name.endswith(f"-{number}"))
+        shown = json.dumps(key, ensure_ascii=False)
+        raise NotRecognised(
+            f"{one.part.file.key} has an object with the key {shown} twice: write it once"
+        )
+
+
 def _taken_apart(scratch: Scratch, table: str, keys: Sequence[str]) -> str:
     """A table with a column for each key of records."""
     pointers = (text(f"/{_escaped(key)}") for key in keys)
@@ -481,7 +493,9 @@ _INSIDE = "/~"
 """The end of the path of a list, or of a map, in that of its values: no key is written so."""
 
 
-def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dict[str, ColumnType]:
+def _json_types(
+    scratch: Scratch, queries: Sequence[str], texts: Sequence[_Text], depth: int = 0
+) -> dict[str, ColumnType]:
     """The type of all values `v` of each path `p`, a level of nesting at a time.
 
     A path whose values are all NULL has none.
@@ -506,6 +520,7 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
                 lists.append(path)
             elif only == "OBJECT":
                 objects[path] = int(count)
+    _refuse_keys_twice(scratch, " UNION ALL ".join(queries), texts)
     if not objects and not lists:
         return types
     if depth == _DEEPEST:
@@ -514,19 +529,25 @@ def _json_types(scratch: Scratch, queries: Sequence[str], depth: int = 0) -> dic
                for query in queries):  # fmt: skip
             raise NotRecognised("values are nested too deeply")
         return types
-    nested = _nested_types(scratch, " UNION ALL ".join(queries), objects, lists, depth + 1)
+    nested = _nested_types(scratch, " UNION ALL ".join(queries), texts, objects, lists, depth + 1)
     return types | {path: ColumnType(kind, Family.OTHER) for path, kind in nested.items()}
 
 
 def _nested_types(
-    scratch: Scratch, values: str, objects: Mapping[str, int], lists: Sequence[str], depth: int
+    scratch: Scratch,
+    values: str,
+    texts: Sequence[_Text],
+    objects: Mapping[str, int],
+    lists: Sequence[str],
+    depth: int,
 ) -> dict[str, DataType]:
     """The types at paths of objects, of each of which there are so many, and of lists."""
     inner = scratch.name()
     scratch.run(
         f"CREATE TABLE {inner} AS SELECT p, unnest(json_keys(v)) AS k, "
-        f"unnest(json_extract(v, '$.*')) AS v FROM ({values}) WHERE p IN {_listed(objects)} "
-        f"UNION ALL SELECT p, NULL, unnest(json_extract(v, '$[*]')) FROM ({values}) "
+        f"unnest(json_extract(v, '$.*')) AS v, {FILE} FROM ({values}) WHERE p IN "
+        f"{_listed(objects)} "
+        f"UNION ALL SELECT p, NULL, unnest(json_extract(v, '$[*]')), {FILE} FROM ({values}) "
         f"WHERE p IN {_listed(lists)}"
     )
     keys: dict[str, dict[str, int]] = {path: {} for path in objects}
@@ -542,10 +563,10 @@ def _nested_types(
     refuse_width(max(map(len, structs.values()), default=0))
     query = (
         f"SELECT p || CASE WHEN p IN {_listed(structs)} THEN '/' || replace(replace(k, '~', '~0'), "
-        f"'/', '~1') ELSE '{_INSIDE}' END AS p, nullif(v, 'null') AS v FROM {inner} "
+        f"'/', '~1') ELSE '{_INSIDE}' END AS p, nullif(v, 'null') AS v, {FILE} FROM {inner} "
         f"WHERE p IN {_listed([*lists, *maps, *structs])}"
     )
-    found = _json_types(scratch, [query], depth)
+    found = _json_types(scratch, [query], texts, depth)
     scratch.run(f"DROP TABLE {inner}")
 
     def one(path: str) -> DataType:

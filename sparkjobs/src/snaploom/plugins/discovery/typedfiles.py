@@ -315,7 +315,10 @@ _WIDENED: dict[object, object] = {
 
 
 def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Columns with types that hold all values of files, whose values have types of their own."""
+    """Columns with types that hold all values of files, whose values have types of their own.
+
+    Metadata of one show that it has whole numbers of which fractions do not hold all digits.
+    """
     types: dict[str, pa.DataType] = {}
     for one in chain.from_iterable(schemas):
         before, kind = types.get(one.name, pa.null()), one.type
@@ -325,9 +328,11 @@ def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
             both = {before, kind}
             kind = next((wide for some, wide in _WIDER if both <= some), pa.string())
         types[one.name] = kind
-    return pa.schema(
-        (name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in types.items()
-    )
+    large = {one.name for one in chain.from_iterable(schemas) if one.metadata}
+    for name, kind in types.items():
+        if pa.types.is_null(kind) or (kind == pa.float64() and name in large):
+            types[name] = pa.string()
+    return pa.schema(list(types.items()))
 
 
 _WIDER = (
