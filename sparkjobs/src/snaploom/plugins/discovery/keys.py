@@ -172,10 +172,16 @@ def is_by_chance(column: ColumnProfile, target: ColumnProfile) -> bool:
 
 def _shares_gaps(column: ColumnProfile, target: ColumnProfile) -> bool:
     """Whether numbers are all among a key's, though it lacks so many that some would be others."""
-    if column.low is None or column.high is None or target.low is None:
+    if column.low is None or column.high is None or target.low is None or target.high is None:
         return False
+    values, extent = column.values.distinct, range(target.low, target.high + 1)
+    are_read = column.values.rows.asked is None  # else its database may have others in between
+    if values < MANY_NUMBERS / 2 or (
+        are_read and not (column.low in extent and column.high in extent)
+    ):
+        return False  # before DuckDB is asked, which nearly every pair of columns would be
     gaps = 1 - target.values.share_between(column.low, column.high)
-    is_proof = column.values.distinct * gaps >= MANY_NUMBERS / 2
+    is_proof = values * gaps >= MANY_NUMBERS / 2
     return is_proof and inclusion(column.values, target.values).share == 1
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
@@ -493,8 +494,9 @@ def typed_texts(
 ) -> tuple[list[tuple[str, ColumnType, str]], dict[str, tuple[str, ...]], list[str]]:
     """Columns with the types that hold all of their values but texts for no value; these; notes."""
     columns, null_texts, notes = [], {}, []
-    for place, name in enumerate(names):
-        kind, nulls, why = _type_of(scratch, table, f"c{place}")
+    looks = _looks(scratch, table, [f"c{place}" for place in range(len(names))])
+    for place, (name, look) in enumerate(zip(names, looks.values(), strict=True)):
+        kind, nulls, why = _type_of(scratch, table, f"c{place}", look)
         if kind is DOUBLE and _are_codes(scratch, table, f"c{place}", name):
             kind, nulls = STRING, ()
         value, sql = f"c{place}", SQL_TYPES.get(kind)
@@ -522,44 +524,73 @@ _COMMAS = "regexp_full_match({0}, '[+-]?[0-9]{{1,3}}([., ]?[0-9]{{3}})*(,[0-9]+)
 
 def note_of_text(scratch: Scratch, table: str, column: str, name: str) -> str:
     """The note about a column of text that is no text but for a value or two; else empty."""
-    kind, nulls, why = _type_of(scratch, table, column)
+    (look,) = _looks(scratch, table, [column]).values()
+    kind, nulls, why = _type_of(scratch, table, column, look)
     if nulls and kind in _SHOWN:
         return f"{name} is text for {', '.join(nulls)} only: all other values are {_SHOWN[kind]}"
     return f"{name} is text{why}" if why else ""
 
 
-def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, tuple[str, ...], str]:
+class _Look(NamedTuple):
+    """What a column has in the first rows."""
+
+    is_all: bool
+    """Whether there are no more rows."""
+    nulls: Sequence[str] = ()
+    """Texts for no value."""
+    others: int = 0
+    wrong: Sequence[int] = (0,) * len(FITS)
+    """How many of the others each type does not hold."""
+    has_commas: bool = False
+    """Whether all are numbers, some with commas."""
+
+
+def _looks(scratch: Scratch, table: str, columns: Sequence[str]) -> dict[str, _Look]:
+    """A look at columns by one question for all: to plan it takes longer than to answer it."""
+    tests = (f"count(*) FILTER (NOT n AND ({test.format('v')}) IS NOT TRUE)"
+             for test in FITS.values())  # fmt: skip
+    found = scratch.all(
+        f"SELECT c, coalesce(list(DISTINCT v ORDER BY v) FILTER (n), []), count(*) FILTER (NOT n), "
+        f"[{', '.join(tests)}], bool_and({_COMMAS.format('v')}) AND bool_or(contains(v, ',')) "
+        f"FROM (SELECT c, v, v IN ({', '.join(map(text, NULL_TEXTS))}) AS n FROM (FROM {table} "
+        f"LIMIT {_FIRST_ROWS}) UNPIVOT (v FOR c IN ({', '.join(columns)}))) GROUP BY c"
+    )
+    is_all = scratch.number(f"SELECT count(*) FROM {table}") <= _FIRST_ROWS
+    looks = {str(column): _Look._make([is_all, *facts]) for column, *facts in found}
+    return {column: looks.get(column, _Look(is_all)) for column in columns}
+
+
+def _type_of(
+    scratch: Scratch, table: str, column: str, look: _Look
+) -> tuple[ColumnType, tuple[str, ...], str]:
     """The best type of a column, and the texts for no value without which it would be none.
 
     Of text also why it is none of another type, where all values but one are, or commas are in the
     way; else empty.
     """
-    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
-    nulls = ", ".join(map(text, NULL_TEXTS))
-    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in FITS.items()}
-    asked = ", ".join(
-        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
-    )
-    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
+    given = f"FROM {table} WHERE {column} IS NOT NULL"
     exception = ""
-    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
-        if int(str(count)) > 1:
+    for (kind, test), count in zip(FITS.items(), look.wrong, strict=True):
+        if count > 1 or (count and look.is_all and look.others - count < _FEWEST_OTHERS):
             continue
-        given = f"FROM {table} WHERE {column} IS NOT NULL"
-        others = tuple(str(row[0]) for row in scratch.all(
-            f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {len(NULL_TEXTS) + 1}"
-        ))  # fmt: skip
-        fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
+        others, fitting = tuple(look.nulls), look.others
+        wrong = f"({test.format(column)}) IS NOT TRUE"
+        if count or not look.is_all:
+            most = len(NULL_TEXTS) + 1
+            others = tuple(str(row[0]) for row in scratch.all(
+                f"SELECT DISTINCT {column} {given} AND {wrong} ORDER BY 1 LIMIT {most}"
+            ))  # fmt: skip
+            fitting = scratch.number(f"SELECT count(*) {given} AND NOT ({wrong})")
         if set(others) <= set(NULL_TEXTS) and fitting:
             return kind, others, ""
         if len(others) == 1 and fitting >= _FEWEST_OTHERS and not exception:
             rows = scratch.number(f"SELECT count(*) {given} AND {wrong}")
             shown = _SHOWN.get(kind, "") if rows == 1 else ""
             exception = shown and _FOR_ONE_ROW.format(shown)
-    has_commas = f"bool_and({_COMMAS.format(column)}) AND bool_or(contains({column}, ','))"
-    (commas,) = scratch.all(f"SELECT {has_commas} FROM {first}")
-    exception = _WITH_COMMAS if commas[0] else exception
-    has_marks = scratch.all(f"SELECT 1 FROM {table} WHERE {column} = '\\N' LIMIT 1")  # of MySQL
+    exception = _WITH_COMMAS if look.has_commas else exception
+    has_marks = "\\N" in look.nulls or (  # of MySQL
+        not look.is_all and scratch.all(f"SELECT 1 {given} AND {column} = '\\N' LIMIT 1")
+    )
     return STRING, ("\\N",) if has_marks else (), exception
 
 

@@ -205,9 +205,11 @@ class Values:
         answer: Sequence[Sequence[object]] = ()
         if other is not None and not self.rows.are_all:
             answer = other[0](f"{asked}({other[1]}) counted")
-        (row,) = answer or self.rows.scratch.all(asked + self.keys)
-        keys, rows, repeated, squares = (int(float(str(number or 0))) for number in row)
-        return self.rows.are_all or bool(answer), keys, rows, repeated, squares
+        # Of many sets of columns nothing else is asked: there is no table for them.
+        keys = f"({_grouped(self.rows.table, self.columns)})" if self.columns[1:] else self.keys
+        (row,) = answer or self.rows.scratch.all(asked + keys)
+        distinct, rows, repeated, squares = (int(float(str(number or 0))) for number in row)
+        return self.rows.are_all or bool(answer), distinct, rows, repeated, squares
 
     @property
     def is_answered(self) -> bool:
@@ -311,7 +313,7 @@ def inclusion(child: Values, parent: Values) -> Inclusion:
     """
     if child.distinct == 0 or parent.distinct == 0:
         return Inclusion(0.0, child.distinct, child.distinct)
-    basis, mine = "all rows", child.distinct
+    basis = "all rows"
     found = _of_one_database(child, parent)
     if not found:
         basis = " in ".join(dict.fromkeys((child.rows.basis, parent.rows.basis)))
@@ -321,10 +323,12 @@ def inclusion(child: Values, parent: Values) -> Inclusion:
             for n, (one, other) in enumerate(zip(child.types, parent.types, strict=True))
         )  # fmt: skip
         found = child.rows.scratch.all(
-            f"SELECT count(*) FROM {child.keys} mine SEMI JOIN {parent.keys} theirs ON {same}"
+            f"SELECT count(*), (SELECT count(*) FROM {child.keys}) FROM {child.keys} mine "
+            f"SEMI JOIN {parent.keys} theirs ON {same}"
         )
-        mine = child.rows.scratch.number(f"SELECT count(*) FROM {child.keys}")
-    return Inclusion(int(str(found[0][0])) / mine, mine, child.distinct, basis)
+    included, *others = (int(str(number)) for number in found[0])
+    mine = others[0] if others else child.distinct
+    return Inclusion(included / mine, mine, child.distinct, basis)
 
 
 def _of_one_database(child: Values, parent: Values) -> Sequence[Sequence[object]]:
