@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,8 @@ from support.declared.shop import CommandResult, snaploom
 from support.discovery.datasets import shop
 
 from snaploom.plugins.discovery import profiles, textfiles
+from snaploom.run.driverlock import LOCK_FILE, write_lock
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
 
 
 def refused(result: CommandResult, code: int, *texts: str) -> None:
@@ -54,6 +57,18 @@ def test_a_full_folder_and_lone_options_are_refused(tmp_path: Path) -> None:
     refused(snaploom("init", tmp_path / "m", "--only", "a"), 2, "add --from")
     for command in ("plan", "run"):
         refused(snaploom(command, "-f", tmp_path, "wide"), 2, "names stand in front of -f")
+
+
+def test_a_driver_that_is_not_locked_is_installed_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("shop.duckdb") as opened:
+        opened.execute("CREATE TABLE sales AS SELECT * FROM range(9) sales(id)")
+    commands = snaploom("init", "m", "--from", "shop.duckdb").out.partition("Next:\n")[2]
+    assert commands.startswith(
+        "  snaploom drivers install duckdb --folder m\n  snaploom validate m\n"
+    )
+    write_lock(Path(LOCK_FILE), DRIVER_JAR_BY_NAME)
+    assert "drivers install" not in snaploom("init", "n", "--from", "shop.duckdb").out
 
 
 def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:

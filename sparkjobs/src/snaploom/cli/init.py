@@ -40,9 +40,10 @@ class DataOptions:
     """`TABLE.COLUMN` or `TABLE.COLUMN=OTHER.COLUMN`, of which only the evidence is shown."""
 
 
-StartFromData = Callable[[Path | None, Sequence[str], DataOptions], str]
-"""Writes declarations of data into a folder, and returns the name of their output. It takes URIs of
-the data. Without a folder it only explains, and returns an empty text."""
+StartFromData = Callable[[Path | None, Sequence[str], DataOptions], tuple[str, Sequence[str]]]
+"""Writes declarations of data into a folder, and returns the name of their output and those of the
+drivers that a run needs and has not. It takes URIs of the data. Without a folder it only explains,
+and returns an empty text."""
 
 # The line by which editors find the schema of a YAML file, and the schema beside the files.
 
@@ -196,7 +197,7 @@ def init(
                 expected="a new or empty folder",
             )
     if from_:
-        _show_next(folder, _start()(folder, from_, options))
+        _show_next(folder, *_start()(folder, from_, options))
         return 0
     with writing_to(folder):
         special = sorted(SPECIAL & set(target.as_posix()))
@@ -219,10 +220,11 @@ def _start() -> StartFromData:
     return cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
 
 
-def _show_next(folder: Path, output: str) -> None:
+def _show_next(folder: Path, output: str, drivers: Sequence[str] = ()) -> None:
     console = result_console()
     console.print("\nNext:", style="bold")
     for command in (
+        *(f"drivers install {name} --folder" for name in drivers),
         "validate",
         f"plan {output} -f",
         f"run {output} -f",

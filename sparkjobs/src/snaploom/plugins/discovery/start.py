@@ -11,8 +11,12 @@ from snaploom.cli.console import message_console, result_console
 from snaploom.cli.init import DataOptions, add_editor_schema
 from snaploom.cli.options import writing_to
 from snaploom.loading.nearmisses import counted
+from snaploom.loading.project import nearest_file
 from snaploom.localfiles import write_file
+from snaploom.models.datasource import DataSource
 from snaploom.plugins import discovery
+from snaploom.run.driverlock import LOCK_FILE, read_lock
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, jars_for_source
 
 if TYPE_CHECKING:
     from snaploom.plugins.discovery.discover import Discovery
@@ -27,8 +31,10 @@ MOST_QUESTIONS = 5
 """Questions that a person is asked, those of most effect first; others take the defaults."""
 
 
-def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
-    """Write declarations of what the data is; returns the name of the output.
+def start_from_data(
+    folder: Path | None, uris: Sequence[str], options: DataOptions
+) -> tuple[str, Sequence[str]]:
+    """Write declarations of what the data is; returns the name of the output, and missing drivers.
 
     Without a folder, which is new or empty, a column is explained and nothing is written.
     """
@@ -48,7 +54,7 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
     if folder is None:
         for line in discovery.explained(found, options.explain or ""):
             console.print(line, markup=False)
-        return ""
+        return "", ()
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
@@ -57,7 +63,14 @@ def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptio
     for name in found.files:
         console.print(f"wrote {folder / name}", markup=False)
     _show_found(found)
-    return found.declarations.output.resource.name
+    lock = nearest_file(target / "sources.yaml", LOCK_FILE)
+    held = {} if lock is None else read_lock(lock)
+    sources = (each.resource for each in found.declarations.sources)
+    jars = (
+        jar for source in sources if isinstance(source, DataSource)
+        for jar in jars_for_source(source, DRIVER_JAR_BY_NAME) if jar.name not in held
+    )  # fmt: skip
+    return found.declarations.output.resource.name, sorted({jar.name for jar in jars})
 
 
 def _show_found(found: Discovery) -> None:
