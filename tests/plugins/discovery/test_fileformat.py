@@ -366,10 +366,23 @@ def test_numbers_for_names_mean_nothing_elsewhere(tmp_path: Path) -> None:
     assert not discover([str(tmp_path)], "file:///m/").relationships.declared
 
 
-def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) -> None:
-    found = profile(tmp_path, a__csv="Ada,Paris\nBob,Rome\n")
+@pytest.mark.parametrize(
+    ("header", "column", "is_guess"),
+    [
+        ("Ada,Paris", ["Rome", "Vienna", *["Bern"] * 9], True),
+        ("name,country", ["DE", "FR"], True),
+        ("name,country", ["DE", "FR", *["IT"] * 9], False),
+        ("name,item_id", ["book", "pen"], False),
+        ("name,item_id", ["book", "page_id"], True),
+    ],
+)
+def test_a_header_of_one_file_of_texts_is_a_guess_unless_it_cannot_be_a_value(
+    tmp_path: Path, header, column, is_guess
+) -> None:
+    records = "".join(f"{'b' * n},{value}\n" for n, value in enumerate(column, start=1))
+    found = profile(tmp_path, a__csv=f"{header}\n{records}")
     assert found.format_options["header"] == "true"
-    assert any("a guess" in note for note in found.notes)
+    assert any("a guess" in note for note in found.notes) == is_guess
 
 
 @pytest.mark.parametrize(

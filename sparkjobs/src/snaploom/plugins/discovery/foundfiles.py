@@ -117,6 +117,9 @@ MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
 csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))  # one value may fill the head
+_FEWEST_ALIKE = 10
+"""Values that are as long as each other not by chance, as codes are."""
+_KEY_NAME = re.compile("[^\\W_](?:[_ ][iI][dD]|(?<=[a-z])I[dD])$")
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -359,7 +362,17 @@ def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[
         return False, False
     pairs = zip(header, columns, strict=False)  # `id` may be Indonesia, or Indonesian
     repeated = any(name in column for name, column in pairs if name.casefold() not in {"", "id"})
-    return not repeated and all(re.match(r"[^\W\d]", name) for name in names), True
+    is_sure = any(map(_is_no_value, header, columns))
+    return not repeated and all(re.match(r"[^\W\d]", name) for name in names), not is_sure
+
+
+def _is_no_value(name: str, values: Sequence[str]) -> bool:
+    """Whether a text is surely none of a column: called as a key, or not as long as all others."""
+    given = [value.strip() for value in values if value.strip() not in NULL_TEXTS]
+    if _KEY_NAME.search(name.strip()):
+        return not any(map(_KEY_NAME.search, given))
+    lengths = {*map(len, given)}
+    return len(given) >= _FEWEST_ALIKE and len(lengths) == 1 and len(name.strip()) not in lengths
 
 
 def _is_code(name: str, values: Sequence[str]) -> bool:
