@@ -51,11 +51,11 @@ from snaploom.plugins.discovery.profiles import (
     ForeignKey,
     ReadTable,
     SourceProfile,
-    note_of_text,
 )
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
+from snaploom.plugins.discovery.texttypes import note_of_text
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 

@@ -40,16 +40,10 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.layout import Layout
 from snaploom.plugins.discovery.paths import Kind
-from snaploom.plugins.discovery.profiles import (
-    FITS,
-    SQL_TYPES,
-    SourceProfile,
-    column_profiles,
-    may_be_whole,
-    typed_texts,
-)
+from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
 from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
-from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, cut_at_line, object_file
+from snaploom.plugins.discovery.texttypes import FITS, SQL_TYPES, typed_texts
+from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
 
@@ -101,7 +95,8 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
     if codec is not None:
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
-    encoding, size, held, first_end = encoding or encoding_of(content), 0, "", ""
+    encoding, held, first_end = encoding or encoding_of(content), "", ""
+    size = last_end = 0
     if codec is not None and encoding == "UTF-16":
         raise NotRecognised("packed text in UTF-16, which no run reads: unpack it, or write UTF-8")
     decoder = getincrementaldecoder(encoding)("strict" if encoding == "UTF-8" else "replace")
@@ -122,10 +117,13 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter, encoding: str
             content = source.read(min(BUFFER, part.limit - size))
             held = "\r" if content and decoded.endswith("\r") else ""
             # Lines that another program added may end in another way, which DuckDB refuses.
-            target.write(decoded.removesuffix(held).replace("\r\n", "\n").encode())
+            written = decoded.removesuffix(held).replace("\r\n", "\n").encode()
+            if line_end in written:
+                last_end = target.tell() + written.rindex(line_end) + 1
+            target.write(written)
         is_whole = size < part.limit or not source.read(1)
-    if not is_whole:
-        cut_at_line(path, line_end)
+        if last_end and not is_whole:
+            target.truncate(last_end)
     share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
     return _Text(part, path, encoding, is_whole, size, share, first_end)
 
@@ -261,9 +259,7 @@ def _csv(scratch: Scratch, texts: Sequence[_Text], layout: Layout) -> _Table:
     columns, null_texts, notes = typed_texts(scratch, table, list(names.values()))
     has_quotes = " OR ".join(f"contains(c{place}, '\"')" for place in places.values())
     are_inside = bool(scratch.all(f"SELECT 1 FROM {table} WHERE {has_quotes} LIMIT 1"))
-    if form.escape == '"' and (
-        are_inside or any(_has_odd_quotes(each, form.separator) for each in texts)
-    ):
+    if form.escape == '"':
         form = replace(form, quote=_quote(texts, form.separator, are_inside=are_inside))
         notes += [] if form.quote else [QUOTES_AS_TEXT]
     if len(names) == 1:
@@ -287,20 +283,11 @@ def _other_separators(head: bytes) -> list[str]:
             if len(lines) > 1 and len(some) == 1 and min(some) > (mark == " ")]  # fmt: skip
 
 
-def _has_odd_quotes(one: _Text, separator: str) -> bool:
-    """Whether a quote stands between other characters than separators and line ends.
-
-    DuckDB takes blanks between them for nothing, which Spark does not.
-    """
-    ends = re.escape(separator.encode())
-    odd = rb'"(?<=[^\r\n%b]")(?=[^\r\n%b])' % (ends, ends)
-    return re.search(odd, one.path.read_bytes()) is not None
-
-
 def _quote(texts: Sequence[_Text], separator: str, *, are_inside: bool) -> str:
     """The character that encloses values; empty where all quotes stand inside of values.
 
-    `are_inside` is whether a value has a quote, as DuckDB reads them.
+    `are_inside` is whether a value has a quote, as DuckDB reads them, which takes blanks between
+    quotes and separators for nothing.
 
     Raises:
         NotRecognised: some values are enclosed, and others, or names, have quotes inside.
@@ -309,10 +296,11 @@ def _quote(texts: Sequence[_Text], separator: str, *, are_inside: bool) -> str:
     pattern = re.compile(
         rb'(?<![^\r\n%b])"[^"]*(?:""[^"]*)*"(?=[%b\r\n]|\Z)|(?P<inside>")' % (ends, ends)
     )
+    odd = re.compile(rb'"(?<=[^\r\n%b]")(?=[^\r\n%b])' % (ends, ends))
     is_enclosed, place = False, ""
     for each in texts:
         content = each.path.read_bytes()
-        for found in pattern.finditer(content):
+        for found in pattern.finditer(content) if are_inside or odd.search(content) else ():
             is_enclosed |= found["inside"] is None
             if not place and found["inside"]:
                 line = content.count(b"\n", 0, found.start()) + 1

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -47,20 +46,6 @@ class Meter:
 
     bytes_read: int = 0
     files_opened: set[str] = field(default_factory=set)
-
-
-def cut_at_line(path: Path, line_end: bytes) -> None:
-    """Remove what is behind the last line end."""
-    with path.open("r+b") as file:
-        end = file.seek(0, io.SEEK_END)
-        while end > 0:
-            start = max(0, end - BUFFER)
-            file.seek(start)
-            place = file.read(end - start).rfind(line_end)
-            if place >= 0:
-                file.truncate(start + place + 1)
-                return
-            end = start
 
 
 def object_file(file: FoundFile, meter: Meter) -> RangedFile:
@@ -128,6 +113,8 @@ class _OpenFile:
     """Some columns of its rows, or of about a share of them."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Of columns of Parquet their logical types."""
+    remarks: set[str] = field(default_factory=set)
+    """About its columns, as far as these were read."""
 
 
 def _parquet(source: RangedFile) -> _OpenFile:
@@ -166,12 +153,41 @@ _REMEDIES = {
 
 def _orc(source: RangedFile) -> _OpenFile:
     opened = paorc.ORCFile(pa.PythonFile(source, "r"))
+    for one in opened.schema:
+        if "`" in str(one):
+            raise NotRecognised(f"column {one.name}: Spark cuts names in ORC at a `: rename it")
+    is_shifted = opened.writer == "ORC_CPP"  # PyArrow, for one, names no calendar
+    times = {one.name for one in opened.schema if pa.types.is_timestamp(one.type)}
+    remarks: set[str] = set()
+
+    def stripe(number: int, columns: Sequence[str]) -> pa.RecordBatch:
+        try:
+            found = opened.read_stripe(number, list(columns))
+        except pa.ArrowInvalid:  # times such as 9999-12-31, which Arrow takes for nanoseconds
+            if not times.intersection(columns):
+                raise
+            remarks.update(
+                f"{name} has times before 1677 or after 2262, which were not looked at"
+                f"{_SHIFTED * is_shifted}" for name in times.intersection(columns)
+            )  # fmt: skip
+            return stripe(number, [name for name in columns if name not in times])
+        days = (one.name for one in found.schema if is_shifted and pa.types.is_date(one.type))
+        remarks.update(
+            f"{name} has days before 1582{_SHIFTED}" for name in days
+            if pc.any(pc.less(found.column(name), _GREGORIAN)).as_py()
+        )  # fmt: skip
+        return found
 
     def batches(columns: Sequence[str], share: float) -> Iterable[pa.RecordBatch]:
         stripes = spread(range(opened.nstripes), share)
-        return (opened.read_stripe(number, list(columns)) for number in stripes)
+        return (stripe(number, columns) for number in stripes)
 
-    return _OpenFile(opened.schema, int(opened.nrows), batches)
+    return _OpenFile(opened.schema, int(opened.nrows), batches, remarks=remarks)
+
+
+_GREGORIAN = pa.scalar(-141_427, pa.date32())
+"""1582-10-15, from which on calendars agree."""
+_SHIFTED = ": a run shifts those before 1582, for want of a calendar in the file: write Parquet"
 
 
 def _of_stream(
@@ -276,6 +292,7 @@ def profile_typed(
     mixed = _mixed(schemas, [part for part, _ in opened]) if are_files else frozenset[str]()
     notes = [f"{each} has several types in its files: it is read as one" for each in mixed]
     notes += [f"{each} has times finer than microseconds, which are cut" for each in loading.cut]
+    notes += set().union(*(found.remarks for _, found in opened))
     every = schemas if parts[0].data_format == "parquet" else []
     lengths = {each.name: each.type.unit for each in chain.from_iterable(every)
                if pa.types.is_duration(each.type)}  # fmt: skip
