@@ -21,14 +21,10 @@ from snaploom.errors import SourceNotReadable
 from snaploom.plugins.discovery import samples
 from snaploom.plugins.discovery.dates import DATE, DOUBLE, LONG, STRING, TIMESTAMP, UNSIGNED
 from snaploom.plugins.discovery.discover import discover
-from snaploom.plugins.discovery.foundfiles import (
-    HEAD_BYTES,
-    NotRecognised,
-    csv_format,
-    json_format,
-)
+from snaploom.plugins.discovery.foundfiles import HEAD_BYTES, NotRecognised
 from snaploom.plugins.discovery.profiles import SourceProfile
 from snaploom.plugins.discovery.scratch import inclusion
+from snaploom.plugins.discovery.textforms import csv_format, json_format
 
 _TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r", categories=["L", "P", "Z"])

@@ -13,7 +13,7 @@ from snaploom.installed import attributes_of
 if TYPE_CHECKING:
     from snaploom.plugins.discovery import discover
     from snaploom.plugins.discovery.databases import read_database as read_database
-    from snaploom.plugins.discovery.explain import explained as explained
+    from snaploom.plugins.discovery.discover import explained as explained
 
     discover_data = discover.discover
 else:
@@ -21,7 +21,7 @@ else:
         __name__,
         {
             "discover_data": "snaploom.plugins.discovery.discover:discover",
-            "explained": "snaploom.plugins.discovery.explain:explained",
+            "explained": "snaploom.plugins.discovery.discover:explained",
             "read_database": "snaploom.plugins.discovery.databases:read_database",
         },
     )

@@ -16,6 +16,7 @@ from snaploom.files.typedfiles import FAULTS
 from snaploom.models.datasource import JdbcDriver
 from snaploom.plugins.discovery import foundfiles, profiles
 from snaploom.plugins.discovery.layout import Layout, with_names
+from snaploom.plugins.discovery.textforms import is_header
 from snaploom.plugins.discovery.typedfiles import Meter, local_path, opened_file
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.databases.declared import DeclaredKey
@@ -167,6 +168,6 @@ def _layouts(layout: Layout, tables: Sequence[FileTable]) -> Iterator[Layout]:
             words = f"{layout.name}_{words}"
         # A title above the header ends before it: reading names the cell beside it.
         may_be_header = bool(table.head) and bool(table.head[0][-1])
-        if may_be_header and not foundfiles.is_header(table.head[0], table.head[1:])[0]:
+        if may_be_header and not is_header(table.head[0], table.head[1:])[0]:
             table = replace(table, options={**table.options, "header": "false"})
         yield replace(layout, name=words, table=table)

@@ -32,7 +32,6 @@ from snaploom.plugins.discovery.foundfiles import (
     Guess,
     LeftOut,
     NotRecognised,
-    is_header,
     refuse_width,
 )
 from snaploom.plugins.discovery.keys import FEWEST_ROWS, single_keys
@@ -55,7 +54,7 @@ from snaploom.plugins.discovery.profiles import (
 from snaploom.plugins.discovery.scratch import FILE, OutOfTime, Scratch
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
 from snaploom.plugins.discovery.textfiles import GUESSED_HEADER, NO_HEADER, profile_text
-from snaploom.plugins.discovery.texttypes import note_of_text
+from snaploom.plugins.discovery.textforms import is_header, note_of_text
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
 

@@ -27,8 +27,17 @@ from snaploom.plugins.discovery.dates import (
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
     LONGEST_NAME,
-    CsvFormat,
     NotRecognised,
+    refuse_width,
+)
+from snaploom.plugins.discovery.layout import Layout
+from snaploom.plugins.discovery.paths import Kind
+from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
+from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
+from snaploom.plugins.discovery.textforms import (
+    FITS,
+    SQL_TYPES,
+    CsvFormat,
     another_width,
     csv_format,
     encoding_of,
@@ -36,13 +45,8 @@ from snaploom.plugins.discovery.foundfiles import (
     numbered_columns,
     other_encoding,
     refuse_odd_headers,
-    refuse_width,
+    typed_texts,
 )
-from snaploom.plugins.discovery.layout import Layout
-from snaploom.plugins.discovery.paths import Kind
-from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles, may_be_whole
-from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
-from snaploom.plugins.discovery.texttypes import FITS, SQL_TYPES, typed_texts
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
