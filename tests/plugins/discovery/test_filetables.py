@@ -6,7 +6,9 @@ from contextlib import closing
 
 import duckdb
 import openpyxl
+import pyarrow as pa
 import pytest
+from pyarrow import orc
 
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.plugins.discovery.dates import LONG, STRING
@@ -176,3 +178,18 @@ def test_one_file_may_be_named(tmp_path):
     a_database(tmp_path / "a.db", "CREATE TABLE t (id, x); INSERT INTO t VALUES (1, 2)")
     discovery = found(tmp_path / "a.db")
     assert (discovery.files_opened, [p.name for p in discovery.profiles]) == (1, ["t"])
+
+
+def test_days_and_names_that_spark_reads_otherwise_in_orc_are_noted_or_refused(tmp_path):
+    days = pa.array([dt.date(1500, 1, 1), dt.date(2020, 1, 1)])
+    times = pa.array([dt.datetime(9999, 12, 31), None])
+    table = pa.table({"id": [1, 2], "day": days, "until": times, "since": days[1:].take([0, 0])})
+    orc.write_table(table, tmp_path / "a.orc")
+    orc.write_table(table.rename_columns(["id", "a`b", "until", "since"]), tmp_path / "b.orc")
+    discovery = found(tmp_path)
+    (profile,) = discovery.profiles
+    assert [note.partition(":")[0] for note in profile.notes] == [
+        "day has days before 1582",
+        "until has times before 1677 or after 2262, which were not looked at",
+    ]
+    assert left_out(discovery)["b.orc"].startswith("column a`b: Spark cuts names")
