@@ -382,7 +382,7 @@ def note_of_text(scratch: Scratch, table: str, column: str, name: str) -> str:
 
 
 class _Look(NamedTuple):
-    """What a column has in the first rows."""
+    """Facts about a column in the first rows."""
 
     is_all: bool
     """Whether there are no more rows."""
@@ -390,7 +390,7 @@ class _Look(NamedTuple):
     """Texts for no value."""
     others: int = 0
     wrong: Sequence[int] = (0,) * len(FITS)
-    """How many of the others each type does not hold."""
+    """The number of others that each type does not hold."""
     has_commas: bool = False
     """Whether all are numbers, some with commas."""
 
