@@ -25,6 +25,15 @@ _OTHER_KINDS = {
 }
 
 
+def absolute_path(place: Path | str) -> Path:
+    """The absolute path of a place, without the `..` that no declaration may have.
+
+    Links keep their names, unless `..` follows one of them.
+    """
+    path = Path(place)
+    return path.resolve() if ".." in path.parts else path.absolute()
+
+
 @contextmanager
 def open_plain(path: Path | str) -> Iterator[BufferedReader]:
     """Open a file for reading, where it is a plain file or a link to one.

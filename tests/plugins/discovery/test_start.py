@@ -71,6 +71,16 @@ def test_a_driver_that_is_not_locked_is_installed_before_the_run(tmp_path, monke
     assert "drivers install" not in snaploom("init", "n", "--from", "shop.duckdb").out
 
 
+@pytest.mark.parametrize("options", [(), ("--from", "../data")])
+def test_a_folder_beside_the_working_one_is_written_as_it_is_read(tmp_path, monkeypatch, options):
+    shop().write(tmp_path / "data")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    assert snaploom("init", "../link/../model", *options).code == 0
+    assert "0 errors" in snaploom("validate", tmp_path / "model").out
+
+
 def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:
     shop().write(tmp_path / "data")
     arguments = ("init", tmp_path / "model", "--from", tmp_path / "data", "--root")

@@ -18,7 +18,7 @@ from snaploom.cli.console import result_console
 from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.installed import plugged
-from snaploom.localfiles import write_file
+from snaploom.localfiles import absolute_path, write_file
 from snaploom.models.allowances import PROJECT_FILE
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
@@ -188,7 +188,7 @@ def init(
             expected="a new or empty folder",
             hint="name one, as in `snaploom init shop --from data`",
         )
-    target = folder.absolute()
+    target = absolute_path(folder)
     with writing_to(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise FolderNotUsable(

@@ -16,6 +16,7 @@ from snaploom import ondemand
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.loading.project import chosen_variables
+from snaploom.localfiles import absolute_path
 from snaploom.models.allowances import Allowances, VariableChoice
 from snaploom.models.common import EpochNanos, now, parse_instant, with_zone
 from snaploom.models.findings import InvalidDeclarations, make_finding
@@ -172,7 +173,7 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
 def folder_uri(place: str) -> str:
     """The URI of a folder as a person names it: a relative path of a folder counts from here."""
     # Unlike `Path.is_dir`, this has an answer where looking is not allowed or not possible.
-    return f"{Path(place).absolute()}".rstrip("/") + "/" if os.path.isdir(place) else place
+    return f"{absolute_path(place)}".rstrip("/") + "/" if os.path.isdir(place) else place
 
 
 @contextmanager

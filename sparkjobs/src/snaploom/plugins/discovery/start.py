@@ -12,7 +12,7 @@ from snaploom.cli.init import DataOptions, add_editor_schema
 from snaploom.cli.options import writing_to
 from snaploom.loading.nearmisses import counted
 from snaploom.loading.project import nearest_file
-from snaploom.localfiles import write_file
+from snaploom.localfiles import absolute_path, write_file
 from snaploom.models.datasource import DataSource
 from snaploom.plugins import discovery
 from snaploom.run.driverlock import LOCK_FILE, read_lock
@@ -38,13 +38,15 @@ def start_from_data(
 
     Without a folder, which is new or empty, a column is explained and nothing is written.
     """
-    target = (folder or Path()).absolute()
+    target = absolute_path(folder or Path())
     given = {} if options.depth is None else {"depth": options.depth}
     found = discovery.discover_data(
         uris,
         f"file://{target}/",
         options.root,
-        _Terminal() if options.is_asking and folder is not None else _nobody,
+        _Terminal()
+        if options.is_asking and folder is not None
+        else lambda all_: [None] * len(all_),
         lambda address: discovery.read_database(address),
         only=options.only,
         without=options.without,
@@ -137,10 +139,6 @@ def _remarks(profile: SourceProfile, found: Discovery) -> Iterator[str]:
 
 
 # Questions on a terminal.
-
-
-def _nobody(questions: Sequence[Question]) -> Sequence[int | None]:
-    return [None] * len(questions)
 
 
 class _Terminal:
