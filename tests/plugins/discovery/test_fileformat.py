@@ -386,6 +386,8 @@ def test_a_header_of_one_file_of_texts_is_a_guess_unless_it_cannot_be_a_value(
     [
         ("Export of today\nid,name,city\n1,a,b\n2,c,d\n", "line 1 has 1 value "),
         ("sep=;\nid;name\n1;a\n", "line 1 names the separator for Excel"),
+        ("Sales of May;\nid;name\n1;a\n2;\n", "line 2 has the names of columns"),
+        ("Sales;;\n;;\nid;name;x\nA;b;c\nB;;\n", "line 3 has the names of columns"),
         ('"sep=,"\nid,name,city\n1,a,b\n', "line 1 names the separator for Excel"),
         ("id,name\n1,a,b\n2,c,d\n", "line 1 has 2 values"),
         ("id,name,n,m\n1,a,2\n2,c,3\n", "line 1 has 4 values"),

@@ -89,6 +89,15 @@ def test_numbers_of_which_a_fraction_loses_digits_are_texts_beside_fractions_of_
     assert [column.type for column in profile.columns] == [LONG, STRING]
 
 
+def test_workbooks_and_databases_in_a_folder_of_an_odd_name_are_read(tmp_path):
+    folder = tmp_path / "a%20b #1"
+    folder.mkdir()
+    a_workbook(folder / "a.xlsx", {"S": [("id", "x"), (1, 2)]})
+    with duckdb.connect(str(folder / "b.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT 7 AS id")
+    assert {profile.name for profile in found(folder).profiles} == {"a", "t"}
+
+
 def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):
     rows = [(n, dt.date(2026, 1, n), f"x{n}") for n in range(1, 9)]
     a_workbook(tmp_path / "a.xlsx", {"Data": rows})

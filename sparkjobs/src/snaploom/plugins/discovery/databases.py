@@ -21,7 +21,6 @@ from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.run import RunSettings
 from snaploom.plugins.discovery import profiles
 from snaploom.plugins.discovery.foundfiles import (
-    COUNTED_ROWS,
     DATABASE_ROWS,
     MOST_TABLES,
     SECONDS,
@@ -40,6 +39,9 @@ from snaploom.sources.databases.declared import DeclaredKey, table_parts
 from snaploom.sources.databases.drivers import DATABASES, DRIVER_JAR_BY_NAME
 from snaploom.sources.databases.table import DatabaseTable, address_of
 
+COUNTED_ROWS = 10_000_000
+"""Rows of a table up to which a database is asked about all of them, by `count(DISTINCT ..)` and
+the like; by its statistics, where it has some."""
 _SYSTEM = frozenset({
     "information_schema", "pg_catalog", "pg_toast", "mysql", "performance_schema", "sys",
 })  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from snaploom.loading.nearmisses import counted
 from snaploom.models import common, outputdataset
 from snaploom.models.asof import AsOf, ChildSnapshot
 from snaploom.models.datarelationship import (
@@ -137,7 +138,7 @@ def _source(source: sourcetexts.DeclaredSource, found: Relationships) -> list[De
     key = found.primary.get(profile.name)
     if key is not None:
         columns = ", ".join(key.columns)
-        seen = f"unique in {key.rows:,} rows of {_snapshots(profile)}"
+        seen = f"unique in {key.rows:,} rows of {counted(profile.snapshots_read, 'snapshot')}"
         head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
     if profile.is_untyped:
@@ -189,11 +190,6 @@ def _origin_text(profile: SourceProfile) -> str:
     span = f"{times[0]:%Y-%m-%d}" + (f" to {times[-1]:%Y-%m-%d}" if len(times) > 1 else "")
     count = "1 snapshot" if len(times) == 1 else f"{len(times):,} snapshots"
     return f"{files}, {count}, {span}; {read}"
-
-
-def _snapshots(profile: SourceProfile) -> str:
-    number = profile.snapshots_read
-    return "1 snapshot" if number == 1 else f"{number} snapshots"
 
 
 class _Written:

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
 from snaploom.confidential import visible, without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
+from snaploom.localfiles import absolute_path
 from snaploom.policy.addresses import store_kind
 from snaploom.policy.secretdetection import secret_form
 
@@ -33,20 +33,13 @@ PACKED = 8
 """Times as large as it is stored that text probably is, if it is packed."""
 HEAD_BYTES = 1024 * 1024
 """Bytes at the beginning of a file by which its format is recognised, and the longest header."""
-METADATA_BYTES = 32 * 1024 * 1024
-"""Bytes of one file of a table's metadata."""
 MOST_TABLES = 200
 """Tables of one database that are looked into; each takes some questions to its catalogue."""
 DATABASE_ROWS = 20_000
 """Rows of one table of a database that are read: they come over a network, from a server that has
 other work."""
-COUNTED_ROWS = 10_000_000
-"""Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
-and the like; by its statistics, where it has some."""
 FILE_VALUES = 10_000_000
 """Values of one table that are read, of a file that has several."""
-MOST_MANIFESTS = 100
-"""Manifests of one Iceberg table that are read; each names up to some thousand files."""
 # Forms that declarations have (`models.datasource`).
 LONGEST_NAME = 512
 """Characters of the name of a column."""
@@ -84,8 +77,6 @@ SEQUENCE_START = 1_000
 """Least value up to which a dense sequence counts as one that begins at 1."""
 INCLUDED_COMPOUND = 0.8
 """Share of value combinations for a compound key, all of whose names must be alike."""
-WEAK_SHARE = 0.95
-"""Share from which a relationship that is not declared is shown as a comment."""
 MOST_WEAK = 10
 """Weak relationships that are shown."""
 
@@ -224,7 +215,7 @@ def list_files(uris: Iterable[str]) -> Listing:
 def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
-    whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
+    whole = uri if _SCHEME.match(uri) else str(absolute_path(uri))
     if not uri or not _is_written_as_is(whole):
         raise ArgumentInvalid(
             "declarations cannot have this path",

@@ -78,7 +78,8 @@ def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
     gaps = [later - earlier for earlier, later in pairwise(times)]
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
-    smallest, midnight = min(gaps, default=_DAY), _midnight(times[0])
+    midnight = times[0].replace(hour=0, minute=0, second=0, microsecond=0)
+    smallest = min(gaps, default=_DAY)
     are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
     weeks = smallest // (7 * _DAY) if are_weeks and len(gaps) > 1 and len(set(gaps)) == 1 else 1
     for fits, start, months, length, text in (
@@ -105,10 +106,6 @@ def interval_of(times: Sequence[datetime], unit: dates.Unit) -> Interval:
         if len({(time - start) // timedelta(seconds=seconds) for time in times}) == len(times):
             return Interval(start, length, f"{count}, several an hour")
     return Interval(start, TimeOffset(nano=1_000_000), f"{count}, several a second")
-
-
-def _midnight(time: datetime) -> datetime:
-    return time.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:

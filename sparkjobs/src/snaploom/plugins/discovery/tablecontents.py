@@ -19,8 +19,6 @@ from pydantic import JsonValue
 
 from snaploom.plugins.discovery.avro import open_avro
 from snaploom.plugins.discovery.foundfiles import (
-    METADATA_BYTES,
-    MOST_MANIFESTS,
     MOST_PARTS,
     FoundFile,
     NotRecognised,
@@ -38,6 +36,11 @@ from snaploom.plugins.discovery.typedfiles import (
 )
 from snaploom.types.arrow import OF_SQL
 from snaploom.types.schemas import INTEGER_BITS, SQL_NAMES
+
+METADATA_BYTES = 32 * 1024 * 1024
+"""Bytes of one file of a table's metadata."""
+MOST_MANIFESTS = 100
+"""Manifests of one Iceberg table that are read; each names up to some thousand files."""
 
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9]{10}\.([0-9]{10}))?\.parquet")
 _COMMIT = re.compile(r"([0-9]{20})\.json")
@@ -238,12 +241,11 @@ def _partition_type(name: str) -> pa.DataType:
 
 
 def _iceberg(table: TableFolder, meter: Meter) -> _Contents:
-    versions = {name: file for name, file in table.below("metadata/").items()
-                if _VERSION.fullmatch(name)}  # fmt: skip
+    versions = {(int(match[1]), name): file for name, file in table.below("metadata/").items()
+                if (match := _VERSION.fullmatch(name))}  # fmt: skip
     if not versions:
         raise NotRecognised("a table of Iceberg whose metadata is packed")
-    newest = max(versions, key=lambda name: (_version_of(name), name))
-    document = _document(_content(versions[newest], meter))
+    document = _document(_content(versions[max(versions)], meter))
     schema = _current(document, "schemas", "schema-id", "current-schema-id", "schema")
     columns = {str(each.get("id")): str(each.get("name"))
                for each in _objects(schema.get("fields"))}  # fmt: skip
@@ -270,11 +272,6 @@ def _iceberg(table: TableFolder, meter: Meter) -> _Contents:
         {**columns, **{name: name for name in columns.values()}}, partitions,
         tuple(found), formats, notes=_missing(missing),
     )  # fmt: skip
-
-
-def _version_of(name: str) -> int:
-    match = _VERSION.fullmatch(name)
-    return int(match[1]) if match is not None else -1
 
 
 def _current(

@@ -65,20 +65,15 @@ class CsvFormat:
     @property
     def options(self) -> dict[str, str]:
         """Options of Spark's reader that differ from how CSV is read by itself."""
-        found = {"header": "true" if self.has_header else "false"}
-        if self.separator != ",":
-            found["sep"] = "\\t" if self.separator == "\t" else self.separator
-        if self.encoding != "UTF-8":
-            found["encoding"] = self.encoding
-        if self.escape != '"':
-            found["escape"] = self.escape
-        if not self.quote:
-            found["quote"] = ""
-        if self.line_end:
-            found["lineSep"] = self.line_end
-        if self.has_lines:
-            found["multiLine"] = "true"
-        return found
+        usual = {"sep": ",", "encoding": "UTF-8", "escape": '"', "quote": '"', "lineSep": ""}
+        given = {
+            "sep": "\\t" if self.separator == "\t" else self.separator,
+            "encoding": self.encoding, "escape": self.escape, "quote": self.quote,
+            "lineSep": self.line_end,
+        }  # fmt: skip
+        found = {name: text for name, text in given.items() if text != usual[name]}
+        lines = {"multiLine": "true"} if self.has_lines else {}
+        return {"header": "true" if self.has_header else "false", **found, **lines}
 
 
 @dataclass(frozen=True)
@@ -224,7 +219,15 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
     for line, row in rows:
         if len(row) != width:
             raise NotRecognised(another_width(line, len(row), width))
-    return separator if width > 1 else ",", [row for _, row in rows]
+    records = [row for _, row in rows]
+    # Programs write a title with the separators of the table below it.
+    filled = [sum(map(bool, map(str.strip, row))) for row in records]
+    above = next((place for place, values in enumerate(filled) if values > 1), 0)
+    first, below = (is_header(records[place], records[place + 1 :]) for place in (0, above))
+    if below[0] and (not first[0] or below < first):
+        line = rows[above][0]
+        raise NotRecognised(f"line {line:,} has the names of columns: remove what is above it")
+    return separator if width > 1 else ",", records
 
 
 def another_width(line: int, values: int, width: int) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,10 +60,9 @@ def object_file(file: FoundFile, meter: Meter) -> RangedFile:
 
 
 def local_path(file: FoundFile) -> str:
-    """The path of a file of this machine; empty for a file of a store."""
-    if not file.place.uri.startswith("file:"):
-        return ""
-    return unquote(urlsplit(file.place.uri).path) + file.key
+    """The path of a file of this machine, whose URI is literal; empty for a file of a store."""
+    path = file.uri.removeprefix("file://")
+    return "" if path == file.uri else path
 
 
 def opened_file(file: FoundFile, meter: Meter) -> pa.NativeFile:
