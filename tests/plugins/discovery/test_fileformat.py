@@ -370,6 +370,7 @@ def test_numbers_for_names_mean_nothing_elsewhere(tmp_path: Path) -> None:
         ("name,country", ["DE", "FR", *["IT"] * 9], False),
         ("name,item_id", ["book", "pen"], False),
         ("name,item_id", ["book", "page_id"], True),
+        (",name", ["Ada", "Bob"], True),
     ],
 )
 def test_a_header_of_one_file_of_texts_is_a_guess_unless_it_cannot_be_a_value(

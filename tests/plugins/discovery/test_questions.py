@@ -92,7 +92,7 @@ def test_a_column_is_explained_and_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pair", "why"),
     [
-        ("orders.customer_id=regions.region_id", "names have nothing in common"),
+        ("orders.customer_id=regions.region_id", "names prove nothing"),
         ("orders.note=customers.age", "age is no key of customers: 7 of 7 values stand in several"),
         ("orders.region_id=regions.region_id", "declared"),
         ("regions.region_id=orders.region_id", "region_id is no key of orders"),
@@ -112,6 +112,7 @@ def test_what_stops_a_pair_is_explained(tmp_path: Path, pair: str, why: str) -> 
     [
         ("007 008", "spelling: 0.0 % as written, 100.0 % with STRIP_LEADING_ZEROS, 100.0 % with "),
         ("x1 8", "spelling: 50.0 % as written, no more with any normalize"),
+        ("7- -08", ", 100.0 % with REMOVE_DASHES, STRIP_LEADING_ZEROS, no more"),
     ],
 )
 def test_spellings_of_a_pair_are_explained(tmp_path: Path, ids: str, line: str) -> None:
@@ -121,10 +122,30 @@ def test_spellings_of_a_pair_are_explained(tmp_path: Path, ids: str, line: str) 
     assert line in result.out, result.out + result.err
 
 
+def test_keys_of_days_are_counted_within_a_day(tmp_path: Path) -> None:
+    (tmp_path / "ships.csv").write_text("imo,name\n71,x\n72,y\n")
+    for day in (1, 2):
+        rows = "".join(f"{imo},{day}\n" for imo in (71, 71, 72, 72))
+        (tmp_path / f"calls_2026-05-0{day}.csv").write_text(f"imo,hours\n{rows}")
+    out = snaploom("init", "--from", tmp_path, "--explain", "ships.imo=calls.imo").out
+    assert "4 of 4 values of a snapshot stand in several rows" in out
+
+
+def test_equal_names_of_many_tables_are_not_called_different(tmp_path: Path) -> None:
+    codes = ["GLU", "NAT", "KAL", "CRP", "HBA", "TSH", "KRE", "LDH"]
+    rows = "".join(f"{n},{codes[n % 8]}\n" for n in range(100, 200))
+    (tmp_path / "results.csv").write_text("no,kuerzel\n" + rows)
+    (tmp_path / "tests.csv").write_text("kuerzel,unit\n" + "".join(f"{c},mg\n" for c in codes))
+    out = snaploom("init", tmp_path / "m", "--from", tmp_path).out
+    assert "are in tests.kuerzel; a name that many tables may have; 12.5 rows a key" in out
+    assert "which are 100.0 % of the keys there; a name that many tables may have)" in out
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         (("--explain", "orders.customer"), "did you mean `orders.customer_id`?"),
+        (("--explain", "Orders.zip"), "expected: orders."),
         (("--only", "order"), "did you mean `orders`?"),
         (("--only", "orders,customers"), "write --only orders --only customers"),
         (("--not", "orders", "customers"), "no source is left"),

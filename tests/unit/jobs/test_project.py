@@ -84,6 +84,11 @@ def test_files_folders_and_resources_are_one_set(tmp_path: Path, project: sl.Pro
     assert len(sl.load([*project.resources, first]).validate().errors) == 1
 
 
+def test_an_error_names_the_path_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDeclarations, match=r"nothere: there is no such file or folder"):
+        sl.load(tmp_path / "nothere")
+
+
 @pytest.mark.parametrize("source", [3, [None], [["a.yaml"]]])
 def test_what_is_no_declaration_is_named(source: object) -> None:
     with pytest.raises(ArgumentInvalid, match="these are no declarations"):

@@ -115,11 +115,8 @@ def print_findings(findings: Iterable[Finding], console: Console) -> None:
 
 
 def _heading(severity: str, name: str, finding: Finding, style: str) -> Text:
-    place = finding.file
-    if place and finding.line:
-        place += f":{finding.line}:{finding.column}"
-    about = "".join(f" {part}" for part in (place, finding.resource, finding.path) if part)
-    return Text.assemble((f"{severity} {name}", style), about)
+    about = finding.place
+    return Text.assemble((f"{severity} {name}", style), f" {about}" if about else "")
 
 
 def _print_body(finding: Finding, console: Console) -> None:

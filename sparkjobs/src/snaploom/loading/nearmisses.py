@@ -148,4 +148,4 @@ def display(value: object) -> str:
 
 def counted(number: object, noun: str) -> str:
     """A number of things, such as `2 members`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -48,6 +48,12 @@ class Finding(ApiModel):
         """Whether this finding stops the work."""
         return self.severity is Severity.ERROR
 
+    @property
+    def place(self) -> str:
+        """File with line and column, resource and field path, as far as they are known."""
+        file = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return " ".join(part for part in (file, self.resource, self.path) if part)
+
 
 def errors_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Only the findings that stop the work."""
@@ -62,7 +68,7 @@ class InvalidDeclarations(SnaploomError, reason="Invalid"):
         errors = errors_of(self.findings)
         only = errors[0] if len(errors) == 1 else None
         super().__init__(
-            "; ".join(f"{f.resource} {f.path}: {f.message}" for f in errors),
+            "; ".join(f"{f.place}: {f.message}".removeprefix(": ") for f in errors),
             found=only.found if only and only.found else None,
             expected=only.expected if only and only.expected else None,
             hint=only.hint if only else None,

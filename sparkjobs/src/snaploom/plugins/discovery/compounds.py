@@ -319,7 +319,7 @@ def many_to_many(
             shown = sorted(f"{source.name}.{column.name}" for source, column in (rest[0], *alike))
             yield foundfiles.LeftOut(
                 " and ".join(shown[:4]) + (" and others" if len(shown) > 4 else ""),
-                "the same name and values, but several rows a value on both sides, so that no key "
-                "joins them; group one of them in a virtual source, or add a source with one row "
-                f"for each {rest[0][1].name}",
+                "the same name and values, but on both sides values in several rows, or rows "
+                "without one, so that no key joins them; group one of them in a virtual source, or "
+                f"add a source with one row for each {rest[0][1].name}",
             )

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
-from snaploom.loading.nearmisses import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean, listing
 from snaploom.models.common import Resource
 from snaploom.models.datasource import JdbcDriver
 from snaploom.models.kinds import TextDumper
@@ -41,7 +41,7 @@ from snaploom.plugins.discovery.relationships import Relationship, Verdict, judg
 from snaploom.plugins.discovery.samples import profiles_of
 from snaploom.plugins.discovery.scratch import distinct_keys
 from snaploom.plugins.discovery.typedfiles import Meter
-from snaploom.types.merge import explanations
+from snaploom.types.merge import explains_more, explanations
 
 # Declarations as short YAML with comments: flow style where it fits on a line, else blocks.
 
@@ -451,16 +451,18 @@ def explained(found: Discovery, wanted: str) -> Iterator[str]:
 
 
 def _column(profiles: Sequence[SourceProfile], name: str) -> tuple[SourceProfile, ColumnProfile]:
-    known = {f"{p.name}.{c.name}": (p, c) for p in profiles for c in p.columns}
-    folded = {each.casefold(): each for each in known}
-    found = known.get(folded.get(name.strip().casefold(), ""))
+    meant = name.strip().casefold()
+    mine = [p for p in profiles if f"{meant}.".startswith(f"{p.name}.".casefold())] or profiles
+    known = {f"{p.name}.{c.name}": (p, c) for p in mine for c in p.columns}
+    found = next((known[each] for each in known if each.casefold() == meant), None)
     if found is None:
         raise ArgumentInvalid(
             "there is no column of this name",
             path="--explain",
             found=name,
-            expected="TABLE.COLUMN, with a source of "
-            + ", ".join(sorted(profile.name for profile in profiles)),
+            expected="TABLE.COLUMN, with a source of " + ", ".join(sorted(p.name for p in profiles))
+            if mine is profiles
+            else listing(tuple(known)),
             hint=did_you_mean(name, known) or "look into sources.yaml for names",
         )
     return found
@@ -498,13 +500,13 @@ def _spelling(column: ColumnProfile, target: ColumnProfile) -> str:
 
     Of more values than `MOST_SPELLED` it is not asked.
     """
-    mine, theirs = (distinct_keys(each.values, MOST_SPELLED) for each in (column, target))
-    if mine is None or theirs is None:
-        return ""
+    mine, theirs = (distinct_keys(each.values, MOST_SPELLED) or () for each in (column, target))
     each = list(explanations(mine, theirs))
     if not each:
         return ""
-    helping = (one for one in each if one.share > one.as_written)
+    helping = [one for one in each if one.share > one.as_written and len(one.steps) == 1]
+    best = explains_more(mine, theirs)
+    helping += [best] if best is not None and best not in helping else []
     better = [f"{percent(one.share)} with {', '.join(one.steps)}" for one in helping]
     others = "no more with others" if better else "no more with any normalize"
     return f"spelling: {percent(each[0].as_written)} as written, {', '.join([*better, others])}"

@@ -109,12 +109,9 @@ class Choice:
 
 
 def _reasons(one: Relationship) -> str:
-    names = "agree" if one.likeness >= foundfiles.SAME_NAME else "differ"
-    if foundfiles.LIKE_NAME <= one.likeness < foundfiles.SAME_NAME:
-        names = "are alike"
     return (
         f"has {percent(one.included.share)} of its values{one.spelling}, which are "
-        f"{percent(one.used)} of the keys there; names {names}"
+        f"{percent(one.used)} of the keys there; {one.names}"
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import expm1, log
 
+from snaploom.loading.nearmisses import counted
 from snaploom.models.asof import AsOf
 from snaploom.models.datarelationship import Normalization
 from snaploom.plugins.discovery import scratch
@@ -14,7 +15,6 @@ from snaploom.plugins.discovery.foundfiles import (
     INCLUDED_SAME_NAME,
     LIKE_NAME,
     SAME_NAME,
-    WEAK_SHARE,
 )
 from snaploom.plugins.discovery.keys import (
     MANY_NUMBERS,
@@ -63,6 +63,8 @@ _NEARLY_FIT = 0.9
 """Share of the keys used from which a key that counts from 1 is likely that of another table."""
 _LEAST_USED = 0.5
 """Share of the keys used by chance below which a name that is only alike may mean another list."""
+WEAK_SHARE = 0.95
+"""Share from which a relationship that is not declared is shown as a comment."""
 _EXPLAINS = 0.05
 """Share of values that must be in the parent only once they are normalised, to declare that."""
 _MOST_SPELLED = 50_000
@@ -125,19 +127,22 @@ class Relationship:
         if self.as_of_evidence:
             return self.as_of_evidence
         values = "combinations" if len(self.child_columns) > 1 else "values"
-        names = (
-            "same name"
-            if self.likeness >= SAME_NAME
-            else ("like name" if self.likeness >= LIKE_NAME else "other name")
-        )
         many = "one row a key" if self.is_one_to_one else f"{self.rows_per_key:,.1f} rows a key"
-        if self.declared_as:
-            names = f"foreign key {self.declared_as}"
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
-            f"{self.source} are in {self.target}{self.spelling}; {names}; {many}; "
+            f"{self.source} are in {self.target}{self.spelling}; {self.names}; {many}; "
             f"{self.included.basis}{'; a guess' if self.is_guess else ''}"
         )
+
+    @property
+    def names(self) -> str:
+        """The likeness of names, or the foreign key of a database, for people."""
+        if self.declared_as:
+            return f"foreign key {self.declared_as}"
+        if self.likeness >= LIKE_NAME:
+            return "same name" if self.likeness >= SAME_NAME else "like name"
+        is_word = self.child_columns == self.parent_columns
+        return "a name that many tables may have" if is_word else "other name"
 
     @property
     def source(self) -> str:
@@ -400,7 +405,7 @@ def _objection(
     is_self = child is parent and column.type.family is Family.WHOLE
     is_proof = not is_self or (is_sequence(target) and not is_by_chance(column, target))
     if likeness < LIKE_NAME and not (is_proof and is_distinctive(column, target, is_main)):
-        return "names have nothing in common, and values may be there by chance"
+        return "names prove nothing, and values may be there by chance"
     if child is not parent and _names_own_table(child, column, parent, likeness):
         return f"it is the key of {child.name} itself"
     if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
@@ -445,11 +450,10 @@ def is_copy(one: SourceProfile, other: SourceProfile) -> bool:
 
 
 def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
-    """Whether a column that is called as the key of its table has few values twice."""
+    """Whether a column that is called as the key of its table has few values twice, or none."""
     return (
         not target.is_unique
         and target.may_be_key
-        and not target.nulls
         and target.values.distinct > 1
         and names_own_table(target, parent)
         and len(target.values) - scratch.combined([target.values, parent.snapshot]).distinct
@@ -458,15 +462,19 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
 
 
 def repeated(parent: SourceProfile, targets: Sequence[ColumnProfile]) -> str:
-    """The sentence about columns that are no key, since some values stand in several rows."""
+    """The sentence about columns that are no key: values in several rows, or rows without one."""
     values = scratch.combined([target.values for target in targets])
-    number, places = scratch.combined([values, parent.snapshot]).repeated()
+    within = scratch.combined([values, parent.snapshot])
+    number, places = within.repeated()
+    copies = " of a snapshot" if within.distinct > values.distinct else ""
     shown = f" ({', '.join(places)})" if places else ""
-    nulls = f", and {targets[0].nulls:,} rows have none" if targets[0].nulls else ""
-    return (
-        f"{shown_columns([target.name for target in targets])} is no key of {parent.name}: "
-        f"{number:,} of {values.distinct:,} values stand in several rows{shown}{nulls}"
-    )
+    twice = f"{number:,} of {within.distinct:,} values{copies} stand in several rows{shown}"
+    without = f"{counted(targets[0].nulls, 'row')} without a value, to be filled or removed"
+    faults = [
+        fault for fault, is_there in ((twice, number), (without, targets[0].nulls)) if is_there
+    ]
+    columns = shown_columns([target.name for target in targets])
+    return f"{columns} is no key of {parent.name}: {', and '.join(faults)}"
 
 
 def _odds(

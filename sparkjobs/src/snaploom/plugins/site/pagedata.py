@@ -8,6 +8,7 @@ from html import escape
 from pydantic import JsonValue
 
 from snaploom.confidential import json_visible, visible_lines
+from snaploom.loading.nearmisses import counted as counted
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.findings import Finding
 from snaploom.models.report import DataFinding, JoinMeasure
@@ -195,11 +196,6 @@ def ago(time: EpochNanos, now: EpochNanos, is_present: bool) -> Html:
     """An age, which the page's script keeps up to date where `now` is the present."""
     written = f"{span(now - time)} ago" if now >= time else f"in {span(time - now)}"
     return tag("span", written, data_since=time // 1_000_000 if is_present else None)
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 gap`, `2 gaps`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 # The data of an output's page, frozen before any of it is drawn.
