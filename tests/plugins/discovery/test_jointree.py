@@ -99,6 +99,13 @@ def test_a_source_that_hangs_below_one_of_two_roles_is_named(tmp_path: Path) -> 
     assert "in the output for away_clubs only, and not for home_clubs" in left.why
 
 
+def test_roles_of_two_letters_keep_them_in_their_names(tmp_path: Path) -> None:
+    shows = rows("show_no,venue_id,qa_venue_id", *(f"{i},{i % 9},{i * 2 % 9}" for i in range(60)))
+    venues = rows("venue_id,city", *(f"{i},t{i}" for i in range(9)))
+    tree = found(tmp_path, "shows", shows=shows, venues=venues).tree
+    assert {node.field for node in tree.nodes} == {"shows", "venue", "qa_venue"}
+
+
 def test_sources_that_nothing_leads_to_are_left_out(tmp_path: Path) -> None:
     colours = rows("shade,red", *(f"s{i},{i}" for i in range(9)))
     sources = {"customers": CUSTOMERS, "contacts": CONTACTS, "colours": colours, "tones": colours}

@@ -370,8 +370,6 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
     role = "_".join(base)
     if {names.stem(word) for word in base} <= {names.stem(word) for word in words}:
         return role, ""
-    if len(base[0]) <= 2:
-        return "_".join(words), ""
     if names.abbreviates(base[-1], words):  # cdemo of customer_demographics
         return role, role
     own = [
