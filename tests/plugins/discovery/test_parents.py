@@ -353,7 +353,7 @@ def test_of_parents_with_equal_names_the_one_whose_keys_are_used_is_a_guess(tmp_
     [
         (8, "7,3", "1 of 8 values stand in several rows (record 7 of "),
         (60, "7,3", "1 of 60 values stand in several rows (record 7 of "),
-        (60, ",", "id is no key of customers: 1 row without a value, to be filled or removed"),
+        (60, "7,3\n,", "(record 7 of "),
     ],
 )
 def test_what_keeps_a_column_from_being_a_key_is_stated(tmp_path: Path, number, last, fault):
@@ -366,6 +366,14 @@ def test_what_keeps_a_column_from_being_a_key_is_stated(tmp_path: Path, number, 
     why = reasons["orders.customer_id -> customers.id"]
     assert fault in why
     assert not any("on both sides values in several rows" in each for each in reasons.values())
+
+
+def test_rows_without_a_key_leave_a_register_its_relationship(tmp_path: Path) -> None:
+    folder = write_tables(tmp_path / "data", customers="id,age%9 60", orders="no,customer_id%59 90")
+    with (folder / "customers.csv").open("a") as file:
+        file.write(",\n")
+    (one,) = discover([str(folder)], "file:///m/").relationships.declared
+    assert one.evidence.endswith("; all rows, 1 row of customers without a key")
 
 
 @pytest.mark.parametrize(

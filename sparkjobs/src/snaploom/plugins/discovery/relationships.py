@@ -283,14 +283,16 @@ def judge(
         )
         return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
     if not target.is_unique:
-        return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
+        if scratch.combined([target.values, parent.snapshot]).repeated()[0]:
+            return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
+        # Rows without a key, as an empty one at the end of an export, match and multiply nothing.
+        missing = f"{counted(target.nulls, 'row')} of {parent.name} without a key"
+        found = replace(found, included=replace(share, basis=f"{share.basis}, {missing}"))
     if not target.may_be_key and not is_calendar(parent):
-        if column.is_unique:
-            return Verdict(found, False, "both have one row a day", is_weak=True)
-        if only_numbers(parent, [target.name]):
-            return Verdict(
-                found, False, f"{parent.name} may have sums of {child.name}", is_weak=True
-            )
+        doubt = "both have one row a day" if column.is_unique else ""
+        if not doubt and only_numbers(parent, [target.name]):
+            doubt = f"{parent.name} may have sums of {child.name}"
+        return Verdict(found, not doubt, doubt, is_weak=bool(doubt))
     return Verdict(found, True, "")
 
 
