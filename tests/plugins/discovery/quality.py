@@ -1,11 +1,13 @@
 """Relationships found and wrongly proposed, against what is known of a data set."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from support.discovery.datasetfiles import DataSet, Link
+from support.discovery.stars import write_tables
 
-from snaploom.plugins.discovery.discover import Discovery
+from snaploom.plugins.discovery.discover import Discovery, discover
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,16 @@ def _ordered(links: Iterable[Link]) -> frozenset[Link]:
         pairs = sorted(zip(mine, theirs, strict=True))
         result.add((child, tuple(a for a, _ in pairs), parent, tuple(b for _, b in pairs)))
     return frozenset(result)
+
+
+def found(folder: Path, **tables: str | Sequence[str]) -> Discovery:
+    """What is found of tables, each the text that `write_tables` takes or lines of CSV."""
+    specs = {name: each for name, each in tables.items() if isinstance(each, str)}
+    data = write_tables(folder / "data", **specs)
+    for name in tables.keys() - specs.keys():
+        (data / f"{name}.csv").write_text("\n".join(tables[name]) + "\n")
+    return discover([str(data)], "file:///m/")
+
+
+def links(result: Discovery) -> set[str]:
+    return {f"{one.source} > {one.target}" for one in result.relationships.declared}

@@ -150,3 +150,30 @@ def test_windows_hold_the_newest_snapshot_of_every_time(root, child, before, aft
     times = [[FIRST + timedelta(days=day) for day in days] for days in (root, child)]
     window = window_of(*times)
     assert (window.before, window.after, window.may_miss) == (before, after, may_miss)
+
+
+def test_nested_arrays_are_bounded_by_the_product_of_their_rows(tmp_path: Path) -> None:
+    result = discover(
+        [str(write_tables(
+            tmp_path,
+            regions="region_id,x%3 4", shops="shop_id,region_id%4 160",
+            visits="visit_no,shop_id%160 4800",
+        ))],
+        "file:///m/", "regions",
+    )  # fmt: skip
+    assert [node.field for node in result.tree.nodes] == ["regions", "shops"]
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    assert "30 rows a key of shops, 40 of which are in each row, are too many" in reasons["visits"]
+    assert "groupBy [shop_id]" in reasons["visits"]
+
+
+def test_structs_that_rows_share_are_bounded_in_all(tmp_path: Path) -> None:
+    write_tables(
+        tmp_path,
+        sales="sale_no,item_id%20,store_id%3 9000", stores="store_id,x%2 3", items="item_id,y%2 20",
+        stocks="stock_no,item_id%20 3000", prices="price_no,item_id%20 100",
+    )  # fmt: skip
+    result = discover([str(tmp_path)], "file:///m/")
+    fields = [node.field for node in result.tree.nodes]
+    assert fields[0] == "sales"
+    assert ("prices" in fields, "stocks" in fields) == (True, False)

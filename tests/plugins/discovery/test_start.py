@@ -1,6 +1,7 @@
 """`snaploom init --from`: what is refused, what is asked, what is written."""
 
 import json
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.declared.shop import CommandResult, snaploom
 from support.discovery.datasets import shop
+from support.servers.s3servers import BUCKET, S3Server, environment_of
 
+from snaploom.files.stores import open_store
 from snaploom.plugins.discovery import profiles, textfiles
 from snaploom.run.driverlock import LOCK_FILE, write_lock
 from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
@@ -168,3 +171,21 @@ def test_more_columns_than_a_source_has_are_one_sentence_and_not_looked_at(
     refused(found, 1, "SourceNotReadable")
     assert "more than 2,000 columns" in found.err or "a header of" in found.err
     assert looked_at == []
+
+
+def test_a_bucket_is_read_as_a_folder(tmp_path: Path, versitygw: S3Server) -> None:
+    shop().write(tmp_path / "data")
+    uri = f"s3://{BUCKET}/{secrets.token_hex(4)}"
+    with environment_of(versitygw):
+        store = open_store(uri, create=True)
+        for file in (tmp_path / "data").rglob("*.*"):
+            if file.is_file():
+                key = file.relative_to(tmp_path / "data").as_posix()
+                store.put_if_absent(key, file.read_bytes())
+        result = snaploom("init", tmp_path / "model", "--from", uri)
+    assert result.code == 0, result.err
+    assert "100.0 % of 6 values of orders.store_id are in stores.id" in result.out
+    text = (tmp_path / "model" / "sources.yaml").read_text()
+    assert f"{uri.replace('s3:', 's3a:')}/orders_????????.csv" in text
+    assert versitygw.secret not in text
+    assert snaploom("validate", "-f", tmp_path / "model").code == 0
