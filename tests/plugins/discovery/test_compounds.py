@@ -159,3 +159,23 @@ def test_the_same_name_on_both_sides_without_a_key_is_stated(tmp_path, shapes):
     result = found(tmp_path, trips="trip_id,shape_id%9 90", shapes=shapes)
     reasons = {each.what: each.why for each in result.declarations.left_out}
     assert "on both sides values in several rows" in reasons["shapes.shape_id and trips.shape_id"]
+
+
+@pytest.mark.parametrize("other", ["item", "type"])
+def test_columns_that_refer_to_other_tables_than_those_of_a_key_are_none(tmp_path, other):
+    tables = {
+        f"{other}s": "id,x%3 90", f"{other}_names": f"{other}_id%90,language_id%7,text%50 630",
+        "item_types": "id,z%4 5", "item_type_names": "item_type_id%5,language_id%7,word%40 35",
+        "languages": "id,v%2 7",
+    }  # fmt: skip
+    assert [each.what for each in found(tmp_path, **tables).guesses if "(" in each.what] == []
+
+
+def test_a_part_of_a_key_is_called_as_the_table_whose_name_it_is(tmp_path: Path) -> None:
+    provinces = [f"p{n % 40},c{n // 40},{n}.5" for n in range(50)]
+    lakes = [f"lake {n},p{n % 10},c{n % 2},{n % 7}" for n in range(60)]
+    result = found(
+        tmp_path,
+        provinces=["name,country,area", *provinces], lakes=["name,province,country,x", *lakes],
+    )  # fmt: skip
+    assert links(result) == {"lakes.(province, country) > provinces.(name, country)"}

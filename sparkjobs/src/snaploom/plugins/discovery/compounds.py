@@ -21,6 +21,8 @@ from snaploom.plugins.discovery.relationships import (
 )
 from snaploom.plugins.discovery.scratch import combined, inclusion
 
+_Column = tuple[str, str]
+"""A source, and a column of it."""
 _ROLE = 0.85
 """Likeness of a column that has a word beside the name of a key, as `team_id_winner`."""
 _OF_LISTS = frozenset({"line", "position", "pos", "sequence", "seq", "row", "zeile"})
@@ -39,10 +41,8 @@ def compound_relationships(
 ) -> list[Relationship]:
     """Relationships by several columns, between sources that no single one joins."""
     joined = {(r.child, r.parent) for r in singles}
-    refers: dict[str, set[str]] = defaultdict(set)
-    for single in singles:
-        refers[single.child].update(single.child_columns)
-        refers[single.parent].update(single.parent_columns)
+    leads = dict(ends for single in singles for ends in _pairs(single))
+    known = {*leads, *leads.values()}
     found: list[Relationship] = []
     for parent in profiles:
         for child in profiles:
@@ -53,9 +53,10 @@ def compound_relationships(
             ones = [
                 one
                 for key in compounds[parent.name]
-                if _is_key(key, parent, refers[parent.name])
+                if _is_key(key, parent, known)
                 and not (own.issuperset(key.columns) and is_copy(child, parent))
                 for one in _compounds(child, parent, key, primary.get(child.name))
+                if not any(_are_of_two(ends, leads) for ends in _pairs(one))
             ]
             if ones:
                 best = min(ones, key=lambda r: (len(r.child_columns), *r.order))
@@ -72,18 +73,32 @@ def compound_relationships(
     return clear
 
 
-def _is_key(key: Key, profile: SourceProfile, refers: Collection[str]) -> bool:
+def _pairs(one: Relationship) -> Iterator[tuple[_Column, _Column]]:
+    for mine, theirs in zip(one.child_columns, one.parent_columns, strict=True):
+        yield (one.child, mine), (one.parent, theirs)
+
+
+def _are_of_two(ends: tuple[_Column, _Column], leads: Mapping[_Column, _Column]) -> bool:
+    """Whether two columns refer, by way of others or at once, to keys that are not the same."""
+    arrived = list(ends)
+    for place, column in enumerate(ends):
+        passed = set[_Column]()
+        while column in leads and column not in passed:
+            passed.add(column)
+            column = leads[column]
+        arrived[place] = column
+    return arrived[0] != arrived[1] and not {*arrived} & {*ends}
+
+
+def _is_key(key: Key, profile: SourceProfile, known: Collection[tuple[str, str]]) -> bool:
     """Whether columns may be meant as a key: none is a flag, or a number of something."""
-    columns = [profile.column(name) for name in key.columns]
-    words = [names.column_words(column.name, profile.prefix) for column in columns]
-    is_number = [column.type.family is Family.WHOLE for column in columns]
     return all(
-        not number
-        or own.has_id
-        or column.name in refers
-        or not names.ORDINALS.isdisjoint(own.whole)
+        column.type.family is not Family.WHOLE
+        or (profile.name, column.name) in known
+        or (words := names.column_words(column.name, profile.prefix)).has_id
+        or not names.ORDINALS.isdisjoint(words.whole)
         or names_own_table(column, profile, is_plain=True)
-        for column, own, number in zip(columns, words, is_number, strict=True)
+        for column in map(profile.column, key.columns)
     )
 
 
@@ -224,17 +239,21 @@ def _alike(
     if names.is_made_up(target.name):
         return 0.0
     if names.words_of(column.name) == names.words_of(target.name):
-        return 1.0
+        return SAME_NAME if names.words_of(target.name) == ("name",) else 1.0
     mine = names.column_words(column.name, child.prefix)
     theirs = names.column_words(target.name, parent.prefix)
     if mine.whole == theirs.whole:
         return 1.0
     if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:
         return 0.95
-    if mine.has_id and theirs.has_id and mine.base == names.table_words(parent.name):
+    table = names.table_words(parent.name)
+    if mine.has_id and theirs.has_id and mine.base == table:
         return _ROLE  # state_code beside the iso_code of a state
-    extent = len(theirs.base)
-    is_role = mine.base[:extent] == theirs.base or mine.base[-extent:] == theirs.base
+    if theirs.whole == ("name",) and [*map(names.stem, mine.base)] == [*map(names.stem, table)]:
+        return _ROLE  # a state beside the name of states
+    is_role = mine.base[-len(theirs.base) :] == theirs.base
+    # A team_id_winner is a team, and an item_group_id no item.
+    is_role |= mine.whole[: len(theirs.whole)] == theirs.whole
     return _ROLE if theirs.base and theirs.has_id and mine.has_id and is_role else 0.0
 
 
