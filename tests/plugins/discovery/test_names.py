@@ -186,6 +186,7 @@ def test_a_column_named_for_a_source_without_its_key_refers_elsewhere_as_a_guess
         ("radiant_node_id%40,dire_node_id%40", True),
         ("good_node%40,bad_node%40", False),
         ("max_node%40,min_node%40", None),
+        ("maximum_node%40,minimum_node%40", None),
         ("node_visits%40,node_age%40", None),
     ],
 )

@@ -408,3 +408,35 @@ def test_two_sources_with_the_same_texts_once_each_are_joined_as_a_guess(
     result = discover([str(tmp_path)], "file:///m/")
     assert links(result) == {f"debts.{column} > lands.{column}"}
     assert [guess.chosen for guess in result.guesses] == [f"lands.{column}"]
+
+
+NAMES = [f"{a} the {b}" for a in ("Ada", "Bo", "Cy", "Di", "Ed", "Flo") for b in ("Bold", "Great")]
+NAMES += [f"{name} of the {place}" for name in NAMES for place in ("North", "Sea")]
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        # Numbers with a second range prove no more than those of one.
+        ({"moves": [*range(1, 300), *range(10_001, 10_060)], "texts.move_style_id": range(1, 10)},
+         set()),
+        ({"game_slots": range(1, 3000), "tiles.slot": [1, 2] * 18}, set()),
+        # Texts that are all there, and names of what the table in front is called for.
+        ({"people.name": NAMES, "rides.pilot": NAMES[:24] * 2}, {"rides.pilot > people.name"}),
+        ({"films.title": NAMES[:4], "films_crew.title": NAMES[:4] * 9},
+         {"films_crew.title > films.title"}),
+        ({"films.film": [*NAMES, ""], "prizes.film": NAMES[:30] * 2}, {"prizes.film > films.film"}),
+        ({"coins.code": NAMES, "coins_old.code": [*NAMES[4:], "x", "y"]},
+         {"coins_old.code > coins.code"}),
+    ],
+    ids=["two ranges", "slots", "long texts", "titles", "a null", "own codes"],
+)  # fmt: skip
+def test_values_and_names_prove_what_people_mean_by_them(tmp_path, tables, expected):
+    files = {}
+    for named, values in tables.items():
+        name, _, column = named.partition(".")
+        rows = (f"{value},{n % 3}" for n, value in enumerate(values))
+        files[name] = [f"{column or 'id'},{name}_x", *rows]
+    result = found(tmp_path, **files)
+    assert links(result) == expected
+    assert {f"{guess.what.split()[0]} > {guess.chosen}" for guess in result.guesses} >= expected

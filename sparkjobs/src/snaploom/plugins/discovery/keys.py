@@ -81,6 +81,8 @@ MISSING, _MOST_MISSING = 0.2, 0.9
 have some of these: one that is called as a key, and any."""
 _APART = 1000
 """Times that the least key is the extent of all, from which other numbers are elsewhere."""
+_LONG = 8
+"""Characters of texts, on average, of which that many are no chance, as are full names."""
 _MANY_TEXTS = 100
 """Distinct texts from which inclusion is no chance, though some keys are longer than others."""
 
@@ -165,9 +167,15 @@ def is_sequence(column: ColumnProfile) -> bool:
     return column.density >= DENSE_SHARE and (starts_low or column.is_in_shared_range)
 
 
+def begins_as_sequence(column: ColumnProfile) -> bool:
+    """Whether at least the lower half of its numbers are in others as well."""
+    is_low = column.low is not None and column.low <= SEQUENCE_START
+    return is_sequence(column) or (is_low and column.first_density >= DENSE_SHARE)
+
+
 def is_by_chance(column: ColumnProfile, target: ColumnProfile) -> bool:
     """Whether numbers of any column may be among a key's, as it has few gaps."""
-    return is_sequence(target) and not _shares_gaps(column, target)
+    return begins_as_sequence(target) and not _shares_gaps(column, target)
 
 
 def _shares_gaps(column: ColumnProfile, target: ColumnProfile) -> bool:
@@ -237,7 +245,8 @@ def is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) 
 
 def _are_distinctive_texts(column: ColumnProfile, target: ColumnProfile) -> bool:
     values, others = column.values.distinct, target.values.distinct
-    are_codes = values >= _MANY_TEXTS or (
+    many = MANY_NUMBERS if column.mean_length >= _LONG else _MANY_TEXTS
+    are_codes = values >= many or (
         column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
     )
     are_enough = values >= FEW_VALUES and others >= WIDE_PARENT * values
@@ -460,13 +469,13 @@ def _likeness_as(
         likeness = _self_likeness(child, column, target, likeness)
     elif not words.base and not column.is_unique and column_words(target.name, parent.prefix).base:
         likeness = 0.0  # the number of results is no result_id of sprint_results
-    elif not words.base and is_sequence(column) and is_sequence(target):
+    elif not words.base and begins_as_sequence(column) and begins_as_sequence(target):
         likeness = min(likeness, LIKE_NAME)  # customer_demographics need not extend customer
     is_number = column.type.family is Family.WHOLE and not words.has_id
     # One word may have the role in it, as Ziellager of Lager.
     named = NAMED if len(words.base) > 1 else SAME_NAME
     if (
-        is_number and is_sequence(target) and child is not parent
+        is_number and begins_as_sequence(target) and child is not parent
         and table_likeness(words.base, table_words(parent.name)) < named
     ):  # fmt: skip
         key, is_in_role = column_words(target.name, parent.prefix), name != column.name
@@ -474,7 +483,7 @@ def _likeness_as(
         limit = _MAYBE_ROLE if is_in_role else LIKE_NAME
         likeness = min(likeness, limit) if is_main and is_same else 0.4 * likeness  # a measure
     other = column_words(target.name, parent.prefix)
-    if likeness < SAME_NAME and child is not parent and is_sequence(target) and any(
+    if likeness < SAME_NAME and child is not parent and begins_as_sequence(target) and any(
         names_more(words.base, each) for each in (table_words(parent.name), other.base) if each
     ):  # fmt: skip
         likeness *= 0.4
@@ -484,7 +493,7 @@ def _likeness_as(
         measure = words.base[-1] in NUMERIC and words.base[-1] not in table
         # `agents` and `rooms_sold` count rows of these tables.
         counted = any(is_plural(word) and stem(word) == stem(table[-1]) for word in words.base)
-        if measure or set(words.base) <= NUMERIC or (counted and is_sequence(target)):
+        if measure or set(words.base) <= NUMERIC or (counted and begins_as_sequence(target)):
             likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
     is_text = column.type.family is target.type.family is Family.TEXT
@@ -493,7 +502,7 @@ def _likeness_as(
     is_key = names_own_table(target, parent, is_plain=is_plain) or (
         # subject_id of patients, whose rows have numbers of their own besides
         other.has_id and words.whole in (other.whole, words_of(target.name))
-        and target.is_unique and not column.is_unique and not is_sequence(target)
+        and target.is_unique and not column.is_unique and not begins_as_sequence(target)
     )  # fmt: skip
     if is_text and table_likeness(words.base, table_words(parent.name)) >= NAMED:
         # One of the codes of a country, as long as the column's.
@@ -508,6 +517,9 @@ def _likeness_as(
         likeness *= _OTHER_WORD  # store_number, or store_pk, of stores whose key is store_id
     if is_aggregate or (not is_main and not is_code and not is_key):
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
+    front, mine = table_words(parent.name), table_words(child.name)
+    if is_text and words.whole == other.whole and mine[: len(front)] == front != mine:
+        likeness = max(likeness, LIKE_NAME)  # the title of films_people is that of films
     is_person = is_main and names_a_person(name, child.prefix, parent.name)
     # The lead_trainer_id of trainers is a trainer, whatever other persons there are; rows of
     # user_friends are none, and have no key of their own.

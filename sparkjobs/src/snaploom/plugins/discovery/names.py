@@ -103,6 +103,7 @@ AGGREGATED = frozenset({
 """Words of tables that hold sums of another one."""
 _MEASURES = frozenset({
     *COUNTERS, *NUMERIC, *ID_WORDS, "max", "min", "avg", "mean", "sum", "n", "is", "has", "of",
+    "maximum", "minimum", "average",
 })  # fmt: skip
 """Words beside a noun that make it a number of something, or a question."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",

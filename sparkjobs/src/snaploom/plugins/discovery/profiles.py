@@ -36,6 +36,7 @@ from snaploom.plugins.discovery.scratch import (
     AskDatabase,
     Rows,
     Values,
+    combined,
     distinct_values,
     is_unique,
 )
@@ -217,6 +218,8 @@ def _invalid(found: str, hint: str) -> ArgumentInvalid:
 # Facts about sources after a bounded look: frozen, without any value of the data.
 
 _CODE = "[A-Z0-9][A-Z0-9._/-]*[0-9][A-Z0-9._/-]*"
+_MOST_NULL = 0.05
+"""Share of rows of a key that may have none, as the last line of a sheet."""
 _GUID = re.compile("[0-9A-Fa-f]{8}(-?)(?:[0-9A-Fa-f]{4}\\1){3}[0-9A-Fa-f]{12}")
 
 
@@ -242,10 +245,17 @@ class ColumnProfile:
     """Whether its first and its last text are UUIDs, of which one is evidence."""
     is_unique: bool
     """Whether the values read of one snapshot are distinct and none is NULL."""
+    is_unique_beside_null: bool
+    """Whether they are distinct but for few that are NULL, which meet nothing."""
     dates: ColumnDates | None = None
     """Its days, where they are few enough to be snapshots."""
     is_in_shared_range: bool = False
     """Whether a key of another source has most of its numbers, as both count from 10001."""
+
+    @property
+    def identifies(self) -> bool:
+        """Whether no value stands in two rows of a snapshot."""
+        return self.is_unique or self.is_unique_beside_null
 
     @property
     def may_be_key(self) -> bool:
@@ -258,6 +268,14 @@ class ColumnProfile:
         if self.low is None or self.high is None:
             return 0.0
         return self.values.distinct / (self.high - self.low + 1)
+
+    @cached_property
+    def first_density(self) -> float:
+        """The same of the lower half of its numbers: 1 of 1 to 1025 beside 10001 to 10300."""
+        if self.low is None or not self.values.distinct:
+            return 0.0
+        asked = f"SELECT quantile_disc(k0, 0.5) FROM {self.values.keys}"
+        return self.values.share_between(self.low, self.values.rows.scratch.number(asked))
 
 
 @dataclass(frozen=True)
@@ -413,11 +431,12 @@ def _profiled(
     values = rows.values((own,) if own else ())
     if not own:
         return ColumnProfile(
-            name, kind, rows.count, 0, values, None, None, 0.0, False, False, False
+            name, kind, rows.count, 0, values, None, None, 0.0, False, False, False, False
         )
     given, low, high, length, is_code = facts
     nulls = rows.count - int(str(given))
     is_text = kind.family is Family.TEXT
+    snapshot = rows.values((SNAPSHOT,))
     return ColumnProfile(
         name=name,
         type=kind,
@@ -429,7 +448,9 @@ def _profiled(
         mean_length=float(str(length)) if is_text and length is not None else 0.0,
         is_code=is_text and is_code is True,
         is_guid=is_text and all(_GUID.fullmatch(str(each)) for each in (low, high)),
-        is_unique=not nulls and is_unique(values, rows.values((SNAPSHOT,))),
+        is_unique=not nulls and is_unique(values, snapshot),
+        is_unique_beside_null=0 < nulls <= _MOST_NULL * rows.count
+        and combined([values, snapshot]).distinct == rows.count - nulls,
         dates=None if nulls == rows.count else _dates(kind, values),
     )
 

@@ -59,6 +59,8 @@ _COPIED_COLUMNS = 0.8
 _HOME = 2.5
 """Weight of a parent that is called exactly as its key is: no aggregate, extension or copy."""
 _LEAST_FIT = 0.01
+_LEAST_FITTING = 0.1
+"""The same for a number that is only called like a table: a slot beside encounter_slots."""
 _NEARLY_FIT = 0.9
 """Share of the keys used from which a key that counts from 1 is likely that of another table."""
 _LEAST_USED = 0.5
@@ -190,7 +192,7 @@ def candidates(
         is_key = target.may_be_key or lists_days(parent, target)
         if not is_key or not is_short(target):
             continue
-        if not target.is_unique and not _is_almost_key(target, parent):
+        if not target.identifies and not _is_almost_key(target, parent):
             continue
         for column in child.columns:
             if column.values.distinct == 0 or column.may_be_key is not target.may_be_key:
@@ -225,7 +227,8 @@ def judge(
     is_own = is_main_key(child, column, primary)
     mean, beside = rows_per_key(child, column.values, _rows_in(parent, target))
     fit = _fit(share.share, used, column, parent, target)
-    is_named = likeness >= SAME_NAME and column_words(column.name, child.prefix).has_id
+    words = column_words(column.name, child.prefix)
+    is_named = likeness >= SAME_NAME and words.has_id
     may_be_chance = is_by_chance(column, target)
     is_low = may_be_chance or _is_dense(target, column)
     found = Relationship(
@@ -245,10 +248,13 @@ def judge(
         is_by_chance=may_be_chance,
         is_unsure=not target.may_be_key
         or are_same_rows(child, column, parent, target)
+        or (not target.is_unique and not names_own_table(target, parent))
         or (not is_named and used < _LEAST_USED and is_low)
         or describes(parent, target, primary)
         or _is_of_several(child, column)
         or (is_own and 0 < home(child, column, child) == home(child, column, parent))
+        # The code of a currency is its own, though most countries have the same one.
+        or (column.is_unique and share.share < 1 and not column_words(column.name).base)
         or _may_have_sums(column, parent, target)
         # Numbers of rows, which overlap: others would be there all, or a few.
         or (column.is_unique and share.share < INCLUDED_LIKE_NAME and _is_dense(target, target))
@@ -282,6 +288,9 @@ def judge(
             f"{100 * share.share:.1f} % of its values are there, and {100 * limit:.0f} % are needed"
         )
         return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
+    if may_be_chance and likeness < NAMED and fit < _LEAST_FITTING and not words.has_id:
+        why = f"its numbers are {100 * used:.1f} % of the keys there, whose name has more words"
+        return Verdict(found, False, why, True)
     if not target.is_unique:
         if scratch.combined([target.values, parent.snapshot]).repeated()[0]:
             return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
@@ -395,7 +404,7 @@ def _objection(
         return f"{parent.name} has a {column.name} of its own"
     if child is parent and 2 * column.values.equal_rows(target.values) > column.rows - column.nulls:
         return f"most rows have the same in {target.name}: it names the row itself"
-    if not target.is_unique and not _is_almost_key(target, parent):
+    if not target.identifies and not _is_almost_key(target, parent):
         return repeated(parent, [target])
     if not is_short(target):
         return f"texts of {target.name} are as long as descriptions"
