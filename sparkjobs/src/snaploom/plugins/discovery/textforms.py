@@ -32,7 +32,7 @@ NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "\\N", "None", "Na
 _LINES_LOOKED_AT = 100
 csv.field_size_limit(max(csv.field_size_limit(), HEAD_BYTES))  # one value may fill the head
 _FEWEST_ALIKE = 10
-"""Values that are as long as each other not by chance, as codes are."""
+"""Different values that are as long as each other not by chance, as codes are."""
 _KEY_NAME = re.compile("[^\\W_](?:[_ ][iI][dD]|(?<=[a-z])I[dD])$")
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
@@ -271,7 +271,7 @@ def is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[
 
 def _is_no_value(name: str, values: Sequence[str]) -> bool:
     """Whether a text is surely none of a column: called as a key, or not as long as all others."""
-    given = [value.strip() for value in values if value.strip() not in NULL_TEXTS]
+    given = {value.strip() for value in values} - {*NULL_TEXTS}
     if _KEY_NAME.search(name.strip()):
         return not any(map(_KEY_NAME.search, given))
     lengths = {*map(len, given)}
@@ -285,7 +285,7 @@ def _is_code(name: str, values: Sequence[str]) -> bool:
 
 
 def _all_numbers(values: Sequence[str]) -> bool:
-    given = [value.strip() for value in values if value.strip() not in NULL_TEXTS]
+    given = {value.strip() for value in values} - {*NULL_TEXTS}
     return bool(given) and all(map(_NUMBER_OR_DATE.fullmatch, given))
 
 
