@@ -177,3 +177,10 @@ def test_structs_that_rows_share_are_bounded_in_all(tmp_path: Path) -> None:
     fields = [node.field for node in result.tree.nodes]
     assert fields[0] == "sales"
     assert ("prices" in fields, "stocks" in fields) == (True, False)
+
+
+def test_a_manager_makes_sales_no_satellite_of_staff(tmp_path: Path) -> None:
+    staff = (f"{n},{n // 4 or ''},{n % 5 + 1},{n % 9},{n % 7}" for n in range(1, 40))
+    write_tables(tmp_path, stores="id,size%3 5", sales="sale_no,staff_id%39,paid%9 400")
+    result = found(tmp_path, staff=rows("id,manager_id,store_id,age,size", *staff))
+    assert result.tree.root.table == "sales"

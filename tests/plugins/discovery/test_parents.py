@@ -440,3 +440,12 @@ def test_values_and_names_prove_what_people_mean_by_them(tmp_path, tables, expec
     result = found(tmp_path, **files)
     assert links(result) == expected
     assert {f"{guess.what.split()[0]} > {guess.chosen}" for guess in result.guesses} >= expected
+
+
+def test_columns_of_one_name_without_a_common_value_are_left_out_with_the_share(tmp_path):
+    points = ["meter_no,street", *(f"A {n:03},{n % 9}" for n in range(60))]
+    readings = ["reading,meter_no,kwh", *(f"{n},A{n % 60:03},{n % 7}" for n in range(300))]
+    result = found(tmp_path, meters=points, readings=readings)
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    why = reasons["readings.meter_no -> meters.meter_no"]
+    assert why == "0.0 % of its values are there, and 60 % are needed"

@@ -150,7 +150,8 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
         worth -= _LINK_COST
     mine = [r for r in found.declared if r.child == name and r.parent != name]
     if len(mine) == 1 and not any(r.parent == name for r in found.declared):
-        around = [r for r in found.declared if mine[0].parent in (r.child, r.parent)]
+        around = [r for r in found.declared
+                  if mine[0].parent in (r.child, r.parent) and r.child != r.parent]  # fmt: skip
         worth -= _SATELLITE_COST if len(around) > 2 else 0.0
     dated = any(profile.times for profile in profiles.values())
     return worth - (_UNDATED_COST if dated and not profiles[name].times else 0.0)

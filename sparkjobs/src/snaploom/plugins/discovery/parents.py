@@ -183,14 +183,15 @@ def find_relationships(
     declared = sorted((*singles, *several), key=lambda r: r.order)
     weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
     taken = {source_of(one) for one in (*declared, *weak)}
-    doubled = [
-        each for each in sorted(verdicts, key=lambda v: v.found.order)
-        if each.is_repeated and source_of(each.found) not in taken
-    ]  # fmt: skip
+    others = [v for v in sorted(verdicts, key=lambda v: v.found.order)
+              if source_of(v.found) not in taken]  # fmt: skip
+    doubled = [each for each in others if each.is_repeated]
+    apart = {source_of(each.found): each for each in others[::-1] if each.is_apart}
     explained = (*declared, *(each.found for each in doubled))
     joined = {frozenset((one.child, one.parent)) for one in explained}
     stopped += [
-        foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped) for v in doubled
+        foundfiles.LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
+        for v in (*doubled, *apart.values())
     ]
     return Relationships(
         declared=tuple(declared),

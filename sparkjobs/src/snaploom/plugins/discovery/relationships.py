@@ -179,12 +179,14 @@ class Verdict:
     """Whether a person may decide about it."""
     is_repeated: bool = False
     """Whether it would be strong, if the parent had no key twice."""
+    is_apart: bool = False
+    """Whether it has the name of the parent's key, and few of its values are there."""
 
 
 def candidates(
     child: SourceProfile, parent: SourceProfile, primary: Mapping[str, Key]
 ) -> Iterator[Verdict]:
-    """Pairs of single columns that may be a relationship, and those that only repeated keys stop.
+    """Pairs of single columns that may be a relationship, and those that only values stop.
 
     `primary` has the key of each source.
     """
@@ -200,7 +202,7 @@ def candidates(
             likeness = likeness_to(child, column, parent, target, primary)
             if not _objection(child, column, parent, target, likeness, primary):
                 found = judge(child, column, parent, target, primary)
-                if found.is_strong or found.is_weak or found.is_repeated:
+                if found.is_strong or found.is_weak or found.is_repeated or found.is_apart:
                     yield found
 
 
@@ -287,7 +289,8 @@ def judge(
         why = (
             f"{100 * share.share:.1f} % of its values are there, and {100 * limit:.0f} % are needed"
         )
-        return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
+        is_apart = likeness == 1 and is_main_key(parent, target, primary)
+        return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME, is_apart=is_apart)
     if may_be_chance and likeness < NAMED and fit < _LEAST_FITTING and not words.has_id:
         why = f"its numbers are {100 * used:.1f} % of the keys there, whose name has more words"
         return Verdict(found, False, why, True)
