@@ -6,7 +6,7 @@ where it has several rows a key.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -223,8 +223,8 @@ class _Growth:
         for one in self._relationships:
             if one.child == node.table and one is not node.relationship:
                 is_back = one.parent in {self.nodes[p].table for p in path}
-                is_self = one.parent == one.child
-                if is_back and not (is_self and not self._is_in(path, one)):
+                is_again = any(self.nodes[p].relationship is one for p in path)
+                if is_back and (one.parent != one.child or is_again):
                     continue
                 if not self._is_implied(node, one):
                     yield one, one.parent, ()
@@ -235,9 +235,6 @@ class _Growth:
                 and not any(one.child == each.table for each in self.nodes)
             ):
                 yield one, one.child, ()
-
-    def _is_in(self, path: Iterable[int], one: Relationship) -> bool:
-        return any(self.nodes[place].relationship is one for place in path)
 
     def _is_implied(self, node: Joined, one: Relationship) -> bool:
         """Whether its target is beside the parent of the node already, for the same key."""

@@ -109,12 +109,10 @@ class DatabaseAddress:
 def reference_of(schema: str, name: str) -> str:
     """The name of a table as `tableReference` has it; without a schema where there is none."""
     parts = [part for part in (schema, name) if part]
-    return ".".join(part if _is_plain(part) else '"' + part.replace('"', '""') + '"'
-                    for part in parts)  # fmt: skip
-
-
-def _is_plain(name: str) -> bool:
-    return not set(name) & set('."') and table_parts(name) == (name,)
+    return ".".join(
+        part if not set(part) & set('."') and table_parts(part) == (part,)
+        else '"' + part.replace('"', '""') + '"' for part in parts
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
