@@ -24,8 +24,8 @@ _CHARACTERS = 8 << 20
 """Of the texts of a batch: long ones make it shorter."""
 _EXACT = 1 << 53
 """Up to which a binary fraction has every whole number."""
-_LARGE = {"larger than": str(_EXACT)}
-"""Metadata of a column of such: fractions in other files do not make all of it fractions."""
+LARGE = b"larger than"
+"""Metadata of a column of larger ones: fractions in other files do not make it all fractions."""
 _LONGEST_SHOWN = 60
 _INT64 = range(-(1 << 63), 1 << 63)
 _ISO = re.compile(
@@ -162,7 +162,7 @@ class _Column:
         """Its name, and the narrowest type that holds all values."""
         found = self._type
         is_large = found == _LONG and self._largest > _EXACT
-        return pa.field(self.name, found, metadata=_LARGE if is_large else None)
+        return pa.field(self.name, found, metadata={LARGE: str(_EXACT)} if is_large else None)
 
     @property
     def _type(self) -> pa.DataType:

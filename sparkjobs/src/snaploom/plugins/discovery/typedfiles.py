@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from snaploom.files.measured import FileTable
+from snaploom.files.measured import LARGE, FileTable
 from snaploom.files.typedfiles import LocalFile, RangedFile, conform, reader_at
 from snaploom.parquet.footers import FooterInvalid, footer_bytes, parse_footer
 from snaploom.plugins.discovery import profiles
@@ -290,7 +290,7 @@ def profile_typed(
     mixed = _mixed(schemas, [part for part, _ in opened]) if are_files else frozenset[str]()
     notes = [f"{each} has several types in its files: it is read as one" for each in mixed]
     notes += [f"{each} has times finer than microseconds, which are cut" for each in loading.cut]
-    notes += set().union(*(found.remarks for _, found in opened))
+    notes += sorted(set[str]().union(*(found.remarks for _, found in opened)))
     every = schemas if parts[0].data_format == "parquet" else []
     lengths = {each.name: each.type.unit for each in chain.from_iterable(every)
                if pa.types.is_duration(each.type)}  # fmt: skip
@@ -343,7 +343,7 @@ def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
             both = {before, kind}
             kind = next((wide for some, wide in _WIDER if both <= some), pa.string())
         types[one.name] = kind
-    large = {one.name for one in chain.from_iterable(schemas) if one.metadata}
+    large = {one.name for one in chain.from_iterable(schemas) if LARGE in (one.metadata or {})}
     for name, kind in types.items():
         if pa.types.is_null(kind) or (kind == pa.float64() and name in large):
             types[name] = pa.string()
