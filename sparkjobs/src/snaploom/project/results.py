@@ -294,9 +294,7 @@ class Run:
 
 
 class Runs(_Items[Run]):
-    """Results of runs of several outputs."""
-
-    # One an output, in the order in which they were asked for.
+    """Results of runs of several outputs, in the order in which they were asked for."""
 
     @property
     def is_ok(self) -> bool:
