@@ -6,6 +6,8 @@ tables which rows the published output has to have.
 """
 
 import argparse
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -116,6 +118,8 @@ def measured(one: PublicSet, folder: Path, with_run: bool) -> Outcome:
     ended.append(called("validate", declarations))
     rows = None
     if with_run:
+        drivers = re.findall(r"^  snaploom drivers (.+)$", ended[0].out, re.MULTILINE)
+        ended += [called("drivers", *shlex.split(each)) for each in drivers]
         ended.append(called("run", model.output, "-f", declarations))
         ended.append(called("page", model.output, "--to", folder / "site", "-f", declarations))
         if (declarations / "wide" / "data").exists():
