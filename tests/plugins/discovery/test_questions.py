@@ -97,14 +97,15 @@ def test_a_column_is_explained_and_nothing_is_written(tmp_path: Path) -> None:
         ("orders.region_id=regions.region_id", "declared"),
         ("regions.region_id=orders.region_id", "region_id is no key of orders"),
         ("orders.region_id=empty.fax_no", "fax_no has no value"),
+        ("orders.region_id=empty.paid", "paid is neither a whole number nor a text"),
     ],
 )
 def test_what_stops_a_pair_is_explained(tmp_path: Path, pair: str, why: str) -> None:
     orders = "id,customer_id%100,note%3,region_id%9 300"
     write_tables(tmp_path / "data", **{**ORDERS, "orders": orders}, regions="region_id,x%2 9")
-    (tmp_path / "data" / "empty.csv").write_text("empty_id,fax_no\n1,\n2,\n")
+    (tmp_path / "data" / "empty.csv").write_text("empty_id,fax_no,paid\n1,,1.5\n2,,.5\n")
     result = snaploom("init", "--from", tmp_path / "data", "--explain", pair)
-    assert why in result.out, result.out + result.err
+    assert (result.code, why in result.out) == (0, True), result.out + result.err
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ def test_a_driver_that_is_not_locked_is_installed_before_the_run(tmp_path, monke
     )
     write_lock(Path(LOCK_FILE), DRIVER_JAR_BY_NAME)
     assert "drivers install" not in snaploom("init", "n", "--from", "shop.duckdb").out
+    Path(LOCK_FILE).write_text("no lock")
+    assert "drivers install" in snaploom("init", "o", "--from", "shop.duckdb").out
 
 
 @pytest.mark.parametrize("options", [(), ("--from", "../data")])

@@ -335,18 +335,14 @@ def _likeness_to_days(
 def lists_days(parent: SourceProfile, target: ColumnProfile) -> bool:
     """Whether each snapshot of a source has one row for each of many days, and no key in front."""
     is_first = next((c for c in parent.columns if c.is_unique), None) is target
-    are_days = target.type.family is Family.DATE or (
-        target.type.family is Family.TIME
-        and target.dates is not None
-        and len(target.dates.times) == target.values.distinct
-    )
+    is_exact = target.dates is not None and target.dates.is_exact
+    are_days = target.type.family is Family.DATE or (target.type.family is Family.TIME and is_exact)
     return is_first and are_days and parent.rows >= MANY_NUMBERS * parent.snapshots_read
 
 
 def is_calendar(source: SourceProfile) -> bool:
     """Whether a source is called for days, or describes them by year, month or week."""
-    words = [set(words_of(column.name)) for column in source.columns]
-    parts = sum(not each.isdisjoint(_PARTS_OF_DATES) for each in words)
+    parts = sum(not _PARTS_OF_DATES.isdisjoint(words_of(c.name)) for c in source.columns)
     return not _CALENDARS.isdisjoint(map(stem, table_words(source.name))) or parts >= 2
 
 

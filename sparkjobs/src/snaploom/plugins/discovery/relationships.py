@@ -295,7 +295,8 @@ def judge(
         why = f"its numbers are {100 * used:.1f} % of the keys there, whose name has more words"
         return Verdict(found, False, why, True)
     if not target.is_unique:
-        if scratch.combined([target.values, parent.snapshot]).repeated()[0]:
+        within = scratch.combined([target.values, parent.snapshot])
+        if not target.identifies and within.repeated()[0]:
             return Verdict(found, False, repeated(parent, [target]), is_repeated=True)
         # Rows without a key, as an empty one at the end of an export, match and multiply nothing.
         missing = f"{counted(target.nulls, 'row')} of {parent.name} without a key"

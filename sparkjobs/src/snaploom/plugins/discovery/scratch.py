@@ -356,8 +356,8 @@ def distinct_values(column: Values, most: int) -> pa.Array | None:
 
 def distinct_keys(values: Values, most: int) -> list[Key] | None:
     """The distinct values or combinations of some columns, as texts; None for more than `most`."""
-    if values.distinct > most:
-        return None
+    if not 0 < values.distinct <= most:
+        return None if values.distinct else []  # of no column there is no table
     listed = ", ".join(f"k{place}::VARCHAR" for place in range(len(values.columns)))
     found = values.rows.scratch.all(f"SELECT {listed} FROM {values.keys}")
     texts = (tuple(map(str, row)) for row in found)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snaploom.cli.console import message_console, result_console
 from snaploom.cli.init import DataOptions, add_editor_schema
 from snaploom.cli.options import writing_to
+from snaploom.errors import SnaploomError
 from snaploom.loading.nearmisses import counted
 from snaploom.loading.project import nearest_file
 from snaploom.localfiles import absolute_path, write_file
 from snaploom.models.datasource import DataSource
 from snaploom.plugins import discovery
+from snaploom.plugins.discovery.foundfiles import nobody
 from snaploom.run.driverlock import LOCK_FILE, read_lock
 from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, jars_for_source
 
@@ -44,9 +47,7 @@ def start_from_data(
         uris,
         f"file://{target}/",
         options.root,
-        _Terminal()
-        if options.is_asking and folder is not None
-        else lambda all_: [None] * len(all_),
+        _Terminal() if options.is_asking and folder is not None else nobody,
         lambda address: discovery.read_database(address),
         only=options.only,
         without=options.without,
@@ -65,14 +66,15 @@ def start_from_data(
     for name in found.files:
         console.print(f"wrote {folder / name}", markup=False)
     _show_found(found)
-    lock = nearest_file(target / "sources.yaml", LOCK_FILE)
-    held = {} if lock is None else read_lock(lock)
     sources = (each.resource for each in found.declarations.sources)
-    jars = (
-        jar for source in sources if isinstance(source, DataSource)
-        for jar in jars_for_source(source, DRIVER_JAR_BY_NAME) if jar.name not in held
-    )  # fmt: skip
-    return found.declarations.output.resource.name, sorted({jar.name for jar in jars})
+    needed = {
+        jar.name for source in sources if isinstance(source, DataSource)
+        for jar in jars_for_source(source, DRIVER_JAR_BY_NAME)
+    }  # fmt: skip
+    lock = nearest_file(target / "sources.yaml", LOCK_FILE) if needed else None
+    with suppress(SnaploomError):  # `drivers install` names a lock that cannot be read
+        needed -= read_lock(lock).keys() if lock else set()
+    return found.declarations.output.resource.name, sorted(needed)
 
 
 def _show_found(found: Discovery) -> None:

@@ -223,10 +223,11 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
     # Programs write a title with the separators of the table below it.
     filled = [sum(map(bool, map(str.strip, row))) for row in records]
     above = next((place for place, values in enumerate(filled) if values > 1), 0)
-    first, below = (is_header(records[place], records[place + 1 :]) for place in (0, above))
-    if below[0] and (not first[0] or below < first):
-        line = rows[above][0]
-        raise NotRecognised(f"line {line:,} has the names of columns: remove what is above it")
+    if above:
+        first, below = (is_header(records[place], records[place + 1 :]) for place in (0, above))
+        if below[0] and (not first[0] or below < first):
+            line = rows[above][0]
+            raise NotRecognised(f"line {line:,} has the names of columns: remove what is above it")
     return separator if width > 1 else ",", records
 
 
